@@ -1,0 +1,52 @@
+#include "base/config.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "base/os.h"
+
+namespace talaria {
+namespace {
+
+const ConfigRow kRows[] = {
+    {"NCCL_DEBUG", &Config::debug, "", "VERSION, WARN, INFO or TRACE; unset is silent"},
+    {"NCCL_DEBUG_SUBSYS", &Config::debug_subsys, "", "comma list of subsystems shown at INFO; ^ excludes"},
+    {"NCCL_DEBUG_FILE", &Config::debug_file, "", "log file, %h host name, %p process id; default is stdout"},
+    {"NCCL_SOCKET_IFNAME", &Config::socket_ifname, "", "interfaces for sockets: prefix list, ^ excludes, = exact"},
+    {"NCCL_SOCKET_FAMILY", &Config::socket_family, "", "AF_INET or AF_INET6"},
+    {"NCCL_COMM_ID", &Config::comm_id, "", "host:port on which rank 0 listens, instead of an exchanged id"},
+    {"NCCL_HOSTID", &Config::host_id, "", "overrides the identity of this machine"},
+    {"NCCL_SOCKET_RETRY_CNT", &Config::socket_retry_count, "34", "connection attempts before giving up"},
+    {"NCCL_SOCKET_RETRY_SLEEP_MSEC", &Config::socket_retry_sleep_msec, "100", "pause between attempts, grows linearly"},
+    {"NCCL_MULTI_RANK_GPU_ENABLE", &Config::multi_rank_gpu_enable, "0", "1 allows several ranks on one GPU"},
+    {"NCCL_MAX_CTAS", &Config::max_ctas, "0", "most blocks per kernel; 0 leaves the choice to the library"},
+    {"NCCL_MIN_CTAS", &Config::min_ctas, "0", "fewest blocks per kernel; 0 leaves the choice to the library"},
+    {"TALARIA_DEVICE", &Config::device, "", "host runs every rank on the CPU even where GPUs are visible"},
+    {"TALARIA_ALGO", &Config::algorithm, "", "forces ring, one_shot or two_shot where it serves the operation"},
+    {"TALARIA_PROTO", &Config::protocol, "", "forces packet or bulk"},
+    {"TALARIA_FAULT", &Config::fault, "", "test hook: flip inverts one bit of every result of rank 0"},
+};
+
+int64_t parse_number(const ConfigRow& row, const std::string& text) {
+  char* end = nullptr;
+  errno = 0;
+  const int64_t value = strtoll(text.c_str(), &end, 0);
+  if (errno == 0 && end != text.c_str() && *end == '\0') return value;
+  return strtoll(row.default_text, nullptr, 0);
+}
+
+}  // namespace
+
+std::span<const ConfigRow> config_rows() { return kRows; }
+
+Config read_config() {
+  Config config{};
+  for (const ConfigRow& row : kRows) {
+    const std::string text = environment(row.name).value_or(row.default_text);
+    if (const auto* field = std::get_if<std::string Config::*>(&row.field)) config.*(*field) = text;
+    else config.*std::get<int64_t Config::*>(row.field) = parse_number(row, text);
+  }
+  return config;
+}
+
+}  // namespace talaria

@@ -1,0 +1,34 @@
+// Environment variables: one table of rows; parsing, the dump and docs/environment.md come from it.
+//
+// Values are read when read_config() is called (at communicator init), never at library load.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+
+namespace talaria {
+
+struct Config {
+  std::string debug, debug_subsys, debug_file;
+  std::string socket_ifname, socket_family, comm_id, host_id;
+  int64_t socket_retry_count, socket_retry_sleep_msec;
+  int64_t multi_rank_gpu_enable, max_ctas, min_ctas;
+  std::string device, algorithm, protocol, fault;
+};
+
+// One environment variable. `field` says where its value lands and, by its type, how it is parsed.
+struct ConfigRow {
+  const char* name;
+  std::variant<std::string Config::*, int64_t Config::*> field;
+  const char* default_text;
+  const char* help;
+};
+
+std::span<const ConfigRow> config_rows();
+
+// The environment as it is now. A number that does not parse counts as unset.
+Config read_config();
+
+}  // namespace talaria

@@ -1,0 +1,98 @@
+#include "base/os.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+namespace talaria {
+namespace {
+
+// FNV-1a, 64 bits (Fowler, Noll, Vo).
+uint64_t fnv1a(std::string_view text) {
+  uint64_t hash = 14695981039346656037ull;
+  for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
+  return hash;
+}
+
+std::string read_small_file(const char* path) {
+  std::string text(128, '\0');
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  const ssize_t got = read(fd, text.data(), text.size());
+  close(fd);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return std::string(value);
+}
+
+const std::string& host_name() {
+  static const std::string* name = [] {
+    char buffer[256] = "unknown";
+    gethostname(buffer, sizeof(buffer) - 1);
+    return new std::string(buffer);
+  }();
+  return *name;
+}
+
+uint64_t host_hash(const std::string& host_id_override) {
+  if (!host_id_override.empty()) return fnv1a(host_id_override);
+  return fnv1a(host_name() + read_small_file("/proc/sys/kernel/random/boot_id"));
+}
+
+uint64_t process_hash() {
+  struct stat pid_namespace {};
+  stat("/proc/self/ns/pid", &pid_namespace);
+  return fnv1a(std::to_string(getpid()) + "@" + std::to_string(pid_namespace.st_ino));
+}
+
+int thread_id() {
+  thread_local const int id = static_cast<int>(syscall(SYS_gettid));
+  return id;
+}
+
+void set_thread_name(const char* name) { pthread_setname_np(pthread_self(), name); }
+
+double now_usec() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void fill_random(std::span<std::byte> bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = getrandom(bytes.data() + done, bytes.size() - done, 0);
+    if (got > 0) done += static_cast<size_t>(got);
+  }
+}
+
+uint64_t random_u64() {
+  uint64_t value = 0;
+  fill_random(std::as_writable_bytes(std::span(&value, 1)));
+  return value;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> words;
+  size_t start = 0;
+  while (start <= text.size()) {
+    const size_t end = std::min(text.find(separator, start), text.size());
+    if (end > start) words.emplace_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return words;
+}
+
+}  // namespace talaria

@@ -1,0 +1,27 @@
+// The operating system, as far as the pure side may touch it: environment, names, time, random bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace talaria {
+
+std::optional<std::string> environment(const char* name);
+const std::string& host_name();
+// Identity of this machine: NCCL_HOSTID if set, else host name and boot id. Equal on processes of one machine.
+uint64_t host_hash(const std::string& host_id_override);
+// Identity of this process, never equal for two processes of one machine.
+uint64_t process_hash();
+int thread_id();
+void set_thread_name(const char* name);  // at most 15 characters
+double now_usec();                       // monotonic
+void fill_random(std::span<std::byte> bytes);
+uint64_t random_u64();
+
+std::vector<std::string> split(std::string_view text, char separator);
+
+}  // namespace talaria

@@ -1,0 +1,35 @@
+// UniqueId: where a communicator's ranks meet and the secret that proves they were invited.
+//
+// The 128 bytes of ncclUniqueId hold exactly this struct. An id is created by create_unique_id(), which starts a root
+// listener thread in this process, or is derived from NCCL_COMM_ID (then rank 0 listens at that address).
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+
+#include "base/config.h"
+#include "base/status.h"
+
+namespace talaria {
+
+union SocketAddress {
+  sockaddr any;
+  sockaddr_in v4;
+  sockaddr_in6 v6;
+};
+
+struct UniqueId {
+  static constexpr uint64_t kMagic = 0x54616c6172696131ull;  // "Talaria1"
+  uint64_t magic;
+  uint32_t version;
+  uint32_t flags;            // bit 0: address comes from NCCL_COMM_ID, rank 0 is the root
+  uint8_t secret[32];
+  SocketAddress address;     // root's listening address
+  uint8_t reserved[128 - 48 - sizeof(SocketAddress)];
+};
+static_assert(sizeof(UniqueId) == 128);
+
+Result<UniqueId> create_unique_id(const Config& config);
+
+}  // namespace talaria

@@ -1,0 +1,27 @@
+// Work: one operation bound to buffers, as plain data an executor runs. The seam between runtime and engine.
+#pragma once
+
+#include <cstdint>
+
+#include "schedule/chunking.h"
+#include "schedule/step.h"
+
+namespace talaria {
+
+// `input` and `output` are user pointers; either may be null where the plan names no such place (Send has no output).
+struct Work {
+  PlanView plan;
+  Chunking chunking;
+  const void* input;
+  void* output;
+  uint8_t type;         // DataType
+  uint8_t reduce;       // ReduceOp; kNone (255) moves bytes
+  uint8_t channel;      // Channel
+  uint8_t join;         // 1: all streams of a lane meet before the next work begins (collectives); 0: point-to-point
+  uint32_t avg_ranks;   // n of Avg
+  uint64_t sequence;    // number of the operation on its communicator, for fault records
+  uint8_t flip;         // test hook: invert bit 0 of the first output byte when done
+  uint8_t reserved[7];
+};
+
+}  // namespace talaria

@@ -1,0 +1,76 @@
+// Engine: what carries out the works of one rank, on a CPU or on a GPU.
+//
+// An engine owns its rank's mailbox and counters. Life: create → card() → connect(all cards) → run()* → destruction.
+// run() takes the submissions of one group for engines of one kind, so that one thread can drive many ranks at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/config.h"
+#include "base/status.h"
+#include "bootstrap/out_of_band.h"
+#include "engine/work.h"
+#include "schedule/plan.h"
+#include "transport/peer.h"
+
+namespace talaria {
+
+enum class EngineKind : uint8_t { kHost, kDevice };
+
+// How a rank is found by its peers: exchanged as is by all-gather at init.
+struct RankCard {
+  uint64_t host_hash;
+  uint64_t process_hash;
+  EngineKind kind;
+  uint8_t reserved[3];
+  int32_t device;              // CUDA ordinal in its process, -1 for CPU ranks
+  char bus_id[16];             // "0000:1b:00.0", empty for CPU ranks
+  uint64_t mailbox_address;    // valid inside the rank's process
+  uint64_t mailbox_bytes;
+  std::byte mailbox_handle[64];  // CUDA IPC handle, or the name of a shared-memory object
+  uint32_t min_ctas, max_ctas;   // choice inputs, agreed by choose_limits()
+};
+
+class Engine;
+
+// The works one group gives one rank, in order. `stream` is the caller's stream, ignored by CPU ranks.
+struct Submission {
+  Engine* engine;
+  void* stream;
+  std::vector<Work> works;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual EngineKind kind() const = 0;
+  // Identity and mailbox of this rank. Allocates the mailbox for `layout`.
+  virtual Result<RankCard> open(uint32_t rank, const MailboxLayout& layout) = 0;
+  // Maps every peer's mailbox. Collective: uses `oob` to keep handles alive until all have opened them.
+  virtual Status connect(std::span<const RankCard> cards, OutOfBand& oob) = 0;
+  // May user buffers be reached in place (Form::kDirect)? Valid after connect(), equal on all ranks.
+  virtual Form form() const = 0;
+  // Carries out all submissions; each belongs to an engine of this kind. CPU ranks: complete on return. GPU ranks:
+  // enqueued on the submission's stream on return.
+  virtual Status run(std::span<Submission* const> submissions) = 0;
+  // Ends every wait of this rank, from any thread.
+  virtual void abort() = 0;
+  // Waits for enqueued work to end (finalize, destroy).
+  virtual Status drain() = 0;
+  // A fault found by a kernel or executor since the start; success otherwise. Callable from any thread.
+  virtual Status health() = 0;
+};
+
+std::unique_ptr<Engine> make_host_engine(const Config& config);
+
+// Number of usable CUDA devices; 0 without a driver or with TALARIA_DEVICE=host. Never fails, logs nothing.
+int visible_devices(const Config& config);
+// The caller's current CUDA device.
+Result<int> current_device();
+// kInvalidUsage in builds without CUDA.
+Result<std::unique_ptr<Engine>> make_device_engine(const Config& config, int device);
+
+}  // namespace talaria

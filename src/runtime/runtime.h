@@ -1,0 +1,57 @@
+// What the C boundary may call: the runtime's front door. Arguments are already validated for null and range of enums;
+// everything that needs the communicator's state is checked here. Thread-safe as NCCL's API is: calls on one
+// communicator come from one thread at a time, except abort and the queries.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+#include "bootstrap/unique_id.h"
+#include "schedule/collective.h"
+
+namespace talaria {
+
+class Communicator;
+
+// ncclConfig_t after the boundary has interpreted its version and size; kUnset means "not given".
+struct InitOptions {
+  static constexpr int kUnset = INT32_MIN;
+  int blocking = kUnset;
+  int cga_cluster_size = kUnset;
+  int min_ctas = kUnset;
+  int max_ctas = kUnset;
+  int split_share = kUnset;
+  int traffic_class = kUnset;
+  int collnet_enable = kUnset;
+  int cta_policy = kUnset;
+  int shrink_share = kUnset;
+  int nvls_ctas = kUnset;
+  int channels_per_net_peer = kUnset;
+  int nvlink_centric_sched = kUnset;
+  std::string net_name;
+  std::string comm_name;
+};
+
+// --- life of a communicator. `*out` is written at once outside a group, at group_end inside one (null on failure).
+Status init_rank(Communicator** out, int nranks, const UniqueId& id, int rank, const InitOptions& options);
+// One communicator per entry of `devices` (null: 0..ndev-1) in this process. Always blocking.
+Status init_all(Communicator** out, int ndev, const int* devices);
+Status finalize(Communicator& comm);
+Status destroy(Communicator* comm);  // frees it
+Status abort(Communicator* comm);    // frees it; callable from any thread while other calls are in flight
+
+// --- queries
+// kInvalidArgument with a log line for null, foreign or destroyed handles. `function` is the API name for the text.
+Result<Communicator*> checked_handle(void* handle, const char* function);
+int rank_of(const Communicator& comm);
+int count_of(const Communicator& comm);
+int device_of(const Communicator& comm);  // CUDA device ordinal; -1 for CPU ranks
+Code async_error_of(const Communicator& comm);
+
+// --- operations and groups. Outside a group an operation is a group of one.
+Status group_start();
+Status group_end();
+Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream);
+
+}  // namespace talaria

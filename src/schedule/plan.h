@@ -1,0 +1,65 @@
+// Plan: the steps of one rank for one shape of collective, symbolic in count.
+//
+// Built once by an Algorithm, checked by seal(), then read-only and shared between threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "schedule/chunking.h"
+#include "schedule/collective.h"
+#include "schedule/step.h"
+
+namespace talaria {
+
+// How user buffers are reached: only through inboxes, or in place where their owner's ready word allows it.
+enum class Form : uint8_t { kStaged, kDirect };
+
+// Everything a plan depends on.
+struct Shape {
+  Operation operation;
+  int32_t root;  // root of Broadcast, peer of Send / Recv, else 0
+  uint32_t rank;
+  uint32_t nranks;
+  Form form;
+};
+
+class Plan {
+ public:
+  explicit Plan(const Shape& shape, uint32_t blocks) : shape_(shape), blocks_(blocks) {}
+
+  // Building: streams are filled in order; the steps of a stream come prologue first, then body, then epilogue.
+  enum class Phase : uint8_t { kPrologue, kBody, kEpilogue };
+  void begin_stream(Condition condition = Condition::kAlways);
+  void add(uint32_t block, const std::vector<Ref>& sources, const std::vector<Ref>& sinks, uint8_t flags = 0,
+           Phase phase = Phase::kBody);
+  // Derives the peers' uses; fails (kInternal) if a FIFO has two producing or two consuming streams.
+  Status seal();
+
+  const Shape& shape() const { return shape_; }
+  uint32_t blocks() const { return blocks_; }
+  const std::vector<Step>& steps() const { return steps_; }
+  const std::vector<Ref>& refs() const { return refs_; }
+  const std::vector<StreamView>& streams() const { return streams_; }
+  const std::vector<PeerUse>& peers() const { return peers_; }
+  // The plan as executors read it. Valid while this Plan lives and is not changed.
+  PlanView view() const;
+
+  // For the simulator's mutation tests only: the same plan with other parts, not sealed again.
+  void replace_refs(std::vector<Ref> refs, std::vector<Step> steps) { refs_ = std::move(refs), steps_ = std::move(steps); }
+  void replace_peers(std::vector<PeerUse> peers) { peers_ = std::move(peers); }
+
+ private:
+  Status use_peer(const Ref& ref, bool source, const StreamView& stream, uint32_t stream_index, bool body);
+
+  Shape shape_;
+  uint32_t blocks_;
+  std::vector<Step> steps_;
+  std::vector<Ref> refs_;
+  std::vector<StreamView> streams_;
+  std::vector<PeerUse> peers_;
+};
+
+}  // namespace talaria

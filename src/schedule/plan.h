@@ -4,7 +4,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -26,6 +27,20 @@ struct Shape {
   Form form;
 };
 
+// The refs given to Plan::add; only looked at during the call.
+class RefList {
+ public:
+  RefList(std::initializer_list<Ref> refs) : data_(refs.begin()), size_(refs.size()) {}
+  RefList(const std::vector<Ref>& refs) : data_(refs.data()), size_(refs.size()) {}  // NOLINT(google-explicit-constructor)
+  const Ref* begin() const { return data_; }
+  const Ref* end() const { return data_ + size_; }
+  size_t size() const { return size_; }
+
+ private:
+  const Ref* data_;
+  size_t size_;
+};
+
 class Plan {
  public:
   explicit Plan(const Shape& shape, uint32_t blocks) : shape_(shape), blocks_(blocks) {}
@@ -33,13 +48,16 @@ class Plan {
   // Building: streams are filled in order; the steps of a stream come prologue first, then body, then epilogue.
   enum class Phase : uint8_t { kPrologue, kBody, kEpilogue };
   void begin_stream(Condition condition = Condition::kAlways);
-  void add(uint32_t block, const std::vector<Ref>& sources, const std::vector<Ref>& sinks, uint8_t flags = 0,
-           Phase phase = Phase::kBody);
+  void add(uint32_t block, const RefList& sources, const RefList& sinks, uint8_t flags = 0, Phase phase = Phase::kBody);
   // Derives the peers' uses; fails (kInternal) if a FIFO has two producing or two consuming streams.
   Status seal();
 
   const Shape& shape() const { return shape_; }
   uint32_t blocks() const { return blocks_; }
+  // Slots per FIFO the plan needs to make progress. A ring needs two: each of its steps holds a message while it waits
+  // for a free slot, and with one slot the whole cycle would wait.
+  uint32_t min_depth() const { return min_depth_; }
+  void set_min_depth(uint32_t depth) { min_depth_ = depth; }
   const std::vector<Step>& steps() const { return steps_; }
   const std::vector<Ref>& refs() const { return refs_; }
   const std::vector<StreamView>& streams() const { return streams_; }
@@ -52,10 +70,9 @@ class Plan {
   void replace_peers(std::vector<PeerUse> peers) { peers_ = std::move(peers); }
 
  private:
-  Status use_peer(const Ref& ref, bool source, const StreamView& stream, uint32_t stream_index, bool body);
-
   Shape shape_;
   uint32_t blocks_;
+  uint32_t min_depth_ = 1;
   std::vector<Step> steps_;
   std::vector<Ref> refs_;
   std::vector<StreamView> streams_;

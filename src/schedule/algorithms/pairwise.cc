@@ -1,0 +1,47 @@
+// Pairwise: point-to-point transfers. A send is stream 0 of its sender, a receive is stream 1 of its receiver, so a
+// group's sends never wait behind its receives. Within a stream transfers are ordered by distance (rank + d, rank - d),
+// the same d on both sides, so that no cycle of waits can form (docs/decisions/0005-pairwise-order.md).
+#include "schedule/algorithms/algorithms.h"
+#include "schedule/algorithms/refs.h"
+
+namespace talaria {
+namespace {
+
+bool serves(Operation operation, uint32_t, Form form) {
+  return form == Form::kStaged && (operation == Operation::kAlltoAll || is_point_to_point(operation));
+}
+
+void all_to_all(const Shape& shape, Plan& plan) {
+  const uint32_t n = shape.nranks;
+  plan.begin_stream();
+  plan.add(shape.rank, {own_input()}, {own_output()});
+  for (uint32_t d = 1; d < n; ++d) plan.add((shape.rank + d) % n, {own_input()}, {inbox((shape.rank + d) % n, 0)});
+  plan.begin_stream();
+  for (uint32_t d = 1; d < n; ++d) {
+    plan.add((shape.rank + n - d) % n, {inbox((shape.rank + n - d) % n, 0)}, {own_output()});
+  }
+}
+
+Plan build(const Shape& shape) {
+  const uint32_t peer = static_cast<uint32_t>(shape.root);
+  Plan plan(shape, shape.operation == Operation::kAlltoAll ? shape.nranks : 1);
+  if (shape.operation == Operation::kAlltoAll) {
+    all_to_all(shape, plan);
+  } else if (shape.operation == Operation::kSend) {
+    // A send to oneself is matched with its receive before planning: one local copy.
+    plan.begin_stream();
+    if (peer == shape.rank) plan.add(0, {own_input()}, {own_output()});
+    else plan.add(0, {own_input()}, {inbox(peer, 0)});
+  } else {
+    plan.begin_stream();  // stream 0 stays empty: it belongs to sends
+    plan.begin_stream();
+    if (peer != shape.rank) plan.add(0, {inbox(peer, 0)}, {own_output()});
+  }
+  return plan;
+}
+
+}  // namespace
+
+Algorithm pairwise_algorithm() { return Algorithm{"pairwise", serves, build}; }
+
+}  // namespace talaria

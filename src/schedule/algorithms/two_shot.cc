@@ -1,0 +1,117 @@
+// Direct two-shot: reduce-scatter, then all-gather, each in one flight. Rank r owns block r: it gathers that block from
+// everyone, reduces it in rank order, and gives the result to everyone. Reduce-scatter is the first half, all-gather
+// and broadcast are the second.
+//
+// FIFO 0 carries inputs to the owner of a block, FIFO 1 carries results. Streams: 0 owns the block; then, staged, one
+// pushes inputs and one drains results. In the direct form those two run only where this rank's own buffer is staged.
+#include "schedule/algorithms/algorithms.h"
+#include "schedule/algorithms/refs.h"
+
+namespace talaria {
+namespace {
+
+constexpr uint8_t kInputs = 0, kResults = 1;
+
+bool serves(Operation operation, uint32_t, Form) {
+  return operation == Operation::kAllReduce || operation == Operation::kReduceScatter ||
+         operation == Operation::kAllGather || operation == Operation::kBroadcast;
+}
+
+struct Builder {
+  const Shape& shape;
+  Plan plan;
+
+  bool direct() const { return shape.form == Form::kDirect; }
+  uint32_t at_distance(uint32_t d) const { return (shape.rank + d) % shape.nranks; }
+  uint32_t at_distance_behind(uint32_t d) const { return (shape.rank + shape.nranks - d) % shape.nranks; }
+
+  Ref result_to(uint32_t peer) const { return direct() ? peer_output(peer, kResults) : inbox(peer, kResults); }
+  Ref input_of(uint32_t peer) const {
+    if (peer == shape.rank) return own_input(kRaw);
+    return direct() ? peer_input(peer, kInputs, kRaw) : inbox(peer, kInputs, kRaw);
+  }
+  std::vector<Ref> to_every_peer(Ref (*ref)(uint32_t)) const {
+    std::vector<Ref> refs;
+    for (uint32_t d = 1; d < shape.nranks; ++d) refs.push_back(ref(at_distance(d)));
+    return refs;
+  }
+
+  // Tell the peers which of my buffers they may touch; only in the direct form, before anything else.
+  void announce(bool input, bool output) {
+    if (!direct() || shape.nranks == 1) return;
+    std::vector<Ref> refs;
+    if (input) refs = to_every_peer(ready_input);
+    if (output) {
+      for (const Ref& ref : to_every_peer(ready_output)) refs.push_back(ref);
+    }
+    plan.add(0, {}, refs, 0, Plan::Phase::kPrologue);
+  }
+  // Tell the peers that I no longer touch theirs, and stay until they no longer touch mine.
+  void leave() {
+    if (!direct() || shape.nranks == 1) return;
+    plan.add(0, {}, to_every_peer(signal_done), 0, Plan::Phase::kEpilogue);
+    plan.add(0, to_every_peer(wait_done), {}, 0, Plan::Phase::kEpilogue);
+  }
+  void own_block(bool reduce, bool scatter) {
+    std::vector<Ref> sources, sinks{own_output()};
+    for (uint32_t p = 0; reduce && p < shape.nranks; ++p) sources.push_back(input_of(p));
+    if (!reduce) sources.push_back(own_input());
+    for (uint32_t d = 1; scatter && d < shape.nranks; ++d) sinks.push_back(result_to(at_distance(d)));
+    plan.add(shape.rank, sources, sinks, reduce ? kFinal : 0);
+  }
+  void push_inputs() {
+    if (shape.nranks == 1) return;
+    plan.begin_stream(direct() ? Condition::kInputStaged : Condition::kAlways);
+    for (uint32_t d = 1; d < shape.nranks; ++d) plan.add(at_distance(d), {own_input()}, {inbox(at_distance(d), kInputs)});
+  }
+  void drain_results() {
+    if (shape.nranks == 1) return;
+    plan.begin_stream(direct() ? Condition::kOutputStaged : Condition::kAlways);
+    for (uint32_t d = 1; d < shape.nranks; ++d) {
+      plan.add(at_distance_behind(d), {inbox(at_distance_behind(d), kResults)}, {own_output()});
+    }
+  }
+
+  void all_to_all_blocks(bool reduce, bool scatter) {
+    plan.begin_stream();
+    announce(reduce, scatter);
+    own_block(reduce, scatter);
+    leave();
+    if (reduce) push_inputs();
+    if (scatter) drain_results();
+  }
+
+  void broadcast() {
+    const uint32_t root = static_cast<uint32_t>(shape.root);
+    plan.begin_stream();
+    if (shape.rank == root) {
+      std::vector<Ref> sinks{own_output()};
+      for (uint32_t d = 1; d < shape.nranks; ++d) sinks.push_back(result_to(at_distance(d)));
+      plan.add(0, {own_input()}, sinks);
+      if (direct() && shape.nranks > 1) plan.add(0, {}, to_every_peer(signal_done), 0, Plan::Phase::kEpilogue);
+      return;
+    }
+    if (!direct()) {
+      plan.add(0, {inbox(root, kResults)}, {own_output()});
+      return;
+    }
+    plan.add(0, {}, {ready_output(root)}, 0, Plan::Phase::kPrologue);
+    plan.add(0, {wait_done(root)}, {}, 0, Plan::Phase::kEpilogue);
+    plan.begin_stream(Condition::kOutputStaged);
+    plan.add(0, {inbox(root, kResults)}, {own_output()});
+  }
+};
+
+Plan build(const Shape& shape) {
+  const bool broadcast = shape.operation == Operation::kBroadcast;
+  Builder builder{shape, Plan(shape, broadcast ? 1 : shape.nranks)};
+  if (broadcast) builder.broadcast();
+  else builder.all_to_all_blocks(reduces(shape.operation), shape.operation != Operation::kReduceScatter);
+  return std::move(builder.plan);
+}
+
+}  // namespace
+
+Algorithm two_shot_algorithm() { return Algorithm{"two_shot", serves, build}; }
+
+}  // namespace talaria

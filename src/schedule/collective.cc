@@ -1,0 +1,11 @@
+#include "schedule/collective.h"
+
+namespace talaria {
+
+const char* name_of(Operation operation) {
+  static constexpr const char* kNames[kOperations] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast",
+                                                      "AlltoAll",  "Send",      "Recv"};
+  return kNames[static_cast<int>(operation)];
+}
+
+}  // namespace talaria

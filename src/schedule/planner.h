@@ -1,0 +1,43 @@
+// Planner: from a Collective to a Plan with its geometry. Caches plans for the life of the communicator.
+//
+// Not thread-safe: one planner per communicator, used by one thread at a time. Returned plans live as long as it does.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+
+#include "schedule/selector.h"
+
+namespace talaria {
+
+// Room that executors have for one channel.
+struct ChannelRoom {
+  uint32_t lanes;
+  uint32_t depth;
+  uint64_t slot_bytes;
+};
+
+struct Planned {
+  const Plan* plan;
+  Chunking chunking;
+  Channel channel;
+};
+
+class Planner {
+ public:
+  Planner(uint32_t rank, const ChoiceLimits& limits, const ChannelRoom (&rooms)[kChannels]);
+  Result<Planned> plan(const Collective& collective);
+
+ private:
+  using Key = std::tuple<const Algorithm*, Operation, int32_t, Form>;
+  Result<const Plan*> cached(const Choice& choice, const Collective& collective);
+
+  uint32_t rank_;
+  ChoiceLimits limits_;
+  ChannelRoom rooms_[kChannels];
+  std::map<Key, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace talaria

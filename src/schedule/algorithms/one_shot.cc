@@ -1,6 +1,6 @@
 // Direct one-shot all-reduce: one flight of the wire. Every rank pushes its whole input to every inbox and reduces what
 // it receives in rank order, so all ranks compute the same bits. Moves (n-1) times the data; for small messages.
-#include "schedule/algorithms/algorithms.h"
+#include "schedule/algorithm.h"
 #include "schedule/algorithms/refs.h"
 
 namespace talaria {

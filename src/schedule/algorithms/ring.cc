@@ -1,7 +1,7 @@
 // Ring: blocks travel from each rank to the next. All-reduce is n-1 reducing hops, then n-1 copying hops (Patarasuk and
 // Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009). Partial sums are rounded at each
 // hop; block b is summed in the order b, b+1, …, so the bits depend on the block, not on timing.
-#include "schedule/algorithms/algorithms.h"
+#include "schedule/algorithm.h"
 #include "schedule/algorithms/refs.h"
 
 namespace talaria {

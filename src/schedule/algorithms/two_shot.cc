@@ -4,7 +4,7 @@
 //
 // FIFO 0 carries inputs to the owner of a block, FIFO 1 carries results. Streams: 0 owns the block; then, staged, one
 // pushes inputs and one drains results. In the direct form those two run only where this rank's own buffer is staged.
-#include "schedule/algorithms/algorithms.h"
+#include "schedule/algorithm.h"
 #include "schedule/algorithms/refs.h"
 
 namespace talaria {

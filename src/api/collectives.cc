@@ -1,0 +1,193 @@
+// Entry points that move or reduce data: arguments become one Collective.
+#include <cstdint>
+
+#include "api/boundary.h"
+
+namespace talaria::api {
+namespace {
+
+constexpr int kNoReduction = -1;
+
+// An operation in the C caller's words. Enums are plain ints here: a C caller can pass anything.
+struct Request {
+  const char* function;
+  Operation operation;
+  const void* input;
+  void* output;
+  size_t count;
+  int type;
+  int reduction;  // kNoReduction where the operation has none
+  int root;       // the peer of a send or receive; 0 where the operation has none
+};
+
+Result<DataType> checked_type(const Request& request) {
+  if (request.type < 0 || request.type >= kDataTypes) {
+    return fail(Code::kInvalidArgument, "{} : {} is no datatype (0..{})", request.function, request.type,
+                kDataTypes - 1);
+  }
+  return static_cast<DataType>(request.type);
+}
+
+Result<ReduceOp> checked_reduction(const Request& request, DataType type) {
+  if (request.reduction == kNoReduction) return ReduceOp::kNone;
+  if (request.reduction < 0 || request.reduction >= kReduceOps) {
+    return fail(Code::kInvalidArgument, "{} : {} is no reduction of this communicator (0..{})", request.function,
+                request.reduction, kReduceOps - 1);
+  }
+  const ReduceOp reduction = static_cast<ReduceOp>(request.reduction);
+  if (!traits_of(reduction).supported) {
+    return fail(Code::kInvalidUsage, "{} : reduction {} is not supported yet", request.function,
+                traits_of(reduction).name);
+  }
+  if (!traits_of(type).reduces) {
+    return fail(Code::kInvalidUsage, "{} : reducing datatype {} is not supported yet", request.function,
+                traits_of(type).name);
+  }
+  return reduction;
+}
+
+Status check_root(const Request& request, const Communicator& communicator) {
+  const int nranks = count_of(communicator);
+  if (request.root >= 0 && request.root < nranks) return Status();
+  return fail(Code::kInvalidArgument, "{} : rank {} is outside the communicator (0..{})", request.function,
+              request.root, nranks - 1);
+}
+
+// Buffers that this rank's part of the operation does not touch may be null, and so may buffers of nothing.
+Status check_buffers(const Request& request, const Communicator& communicator) {
+  if (request.count == 0) return Status();
+  const bool receives = request.operation != Operation::kSend;
+  const bool sends = request.operation == Operation::kBroadcast ? rank_of(communicator) == request.root
+                                                                : request.operation != Operation::kRecv;
+  if (sends) TRY(check_pointer(request.input, request.function, "sendbuff"));
+  if (receives) TRY(check_pointer(request.output, request.function, "recvbuff"));
+  return Status();
+}
+
+// The largest buffer of the call must have an address range.
+Status check_size(const Request& request, const Communicator& communicator, DataType type) {
+  const bool per_rank =
+      request.operation == Operation::kAllGather || request.operation == Operation::kReduceScatter;
+  const size_t parts = per_rank ? static_cast<size_t>(count_of(communicator)) : 1;
+  if (request.count <= PTRDIFF_MAX / bytes_of(type) / parts) return Status();
+  return fail(Code::kInvalidArgument, "{} : {} elements of {} bytes do not fit into memory", request.function,
+              request.count, bytes_of(type));
+}
+
+Status submit_request(const Request& request, ncclComm_t comm, cudaStream_t stream) {
+  Communicator* communicator = TRY(communicator_of(comm, request.function));
+  TRY(check_root(request, *communicator));
+  const DataType type = TRY(checked_type(request));
+  const ReduceOp reduction = TRY(checked_reduction(request, type));
+  TRY(check_size(request, *communicator, type));
+  TRY(check_buffers(request, *communicator));
+  if (request.count == 0) return Status();
+  const Collective collective{request.operation, type, reduction, request.root, request.count};
+  return submit(*communicator, collective, request.input, request.output, stream);
+}
+
+ncclResult_t enter(const Request& request, ncclComm_t comm, cudaStream_t stream) {
+  return guarded(request.function, [&] { return submit_request(request, comm, stream); });
+}
+
+}  // namespace
+}  // namespace talaria::api
+
+using namespace talaria;
+using namespace talaria::api;
+
+extern "C" {
+
+ncclResult_t pncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return enter({"AllReduce", Operation::kAllReduce, sendbuff, recvbuff, count, datatype, op, 0}, comm, stream);
+}
+
+ncclResult_t pncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype,
+                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return enter({"ReduceScatter", Operation::kReduceScatter, sendbuff, recvbuff, recvcount, datatype, op, 0}, comm,
+               stream);
+}
+
+ncclResult_t pncclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, ncclDataType_t datatype,
+                            ncclComm_t comm, cudaStream_t stream) {
+  return enter({"AllGather", Operation::kAllGather, sendbuff, recvbuff, sendcount, datatype, kNoReduction, 0}, comm,
+               stream);
+}
+
+ncclResult_t pncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                            ncclComm_t comm, cudaStream_t stream) {
+  return enter({"Broadcast", Operation::kBroadcast, sendbuff, recvbuff, count, datatype, kNoReduction, root}, comm,
+               stream);
+}
+
+ncclResult_t pncclBcast(void* buff, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
+                        cudaStream_t stream) {
+  return enter({"Bcast", Operation::kBroadcast, buff, buff, count, type, kNoReduction, root}, comm, stream);
+}
+
+ncclResult_t pncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                       cudaStream_t stream) {
+  return enter({"Send", Operation::kSend, sendbuff, nullptr, count, datatype, kNoReduction, peer}, comm, stream);
+}
+
+ncclResult_t pncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                       cudaStream_t stream) {
+  return enter({"Recv", Operation::kRecv, nullptr, recvbuff, count, datatype, kNoReduction, peer}, comm, stream);
+}
+
+ncclResult_t pncclReduce(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t, cudaStream_t) {
+  return guarded("Reduce", [] { return not_supported("ncclReduce"); });
+}
+
+ncclResult_t pncclAlltoAll(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) {
+  return guarded("AlltoAll", [] { return not_supported("ncclAlltoAll"); });
+}
+
+ncclResult_t pncclGather(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) {
+  return guarded("Gather", [] { return not_supported("ncclGather"); });
+}
+
+ncclResult_t pncclScatter(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) {
+  return guarded("Scatter", [] { return not_supported("ncclScatter"); });
+}
+
+ncclResult_t pncclPutSignal(const void*, size_t, ncclDataType_t, int, ncclWindow_t, size_t, int, int, unsigned int,
+                            ncclComm_t, cudaStream_t) {
+  return guarded("PutSignal", [] { return not_supported("ncclPutSignal"); });
+}
+
+ncclResult_t pncclSignal(int, int, int, unsigned int, ncclComm_t, cudaStream_t) {
+  return guarded("Signal", [] { return not_supported("ncclSignal"); });
+}
+
+ncclResult_t pncclWaitSignal(int, ncclWaitSignalDesc_t*, ncclComm_t, cudaStream_t) {
+  return guarded("WaitSignal", [] { return not_supported("ncclWaitSignal"); });
+}
+
+ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t*, void*, ncclDataType_t, ncclScalarResidence_t, ncclComm_t) {
+  return guarded("RedOpCreatePreMulSum", [] { return not_supported("ncclRedOpCreatePreMulSum"); });
+}
+
+ncclResult_t pncclRedOpDestroy(ncclRedOp_t, ncclComm_t) {
+  return guarded("RedOpDestroy", [] { return not_supported("ncclRedOpDestroy"); });
+}
+
+// Weak, so that a profiler can put its own in front (design §11).
+decltype(pncclAllReduce) ncclAllReduce __attribute__((weak, alias("pncclAllReduce")));
+decltype(pncclReduceScatter) ncclReduceScatter __attribute__((weak, alias("pncclReduceScatter")));
+decltype(pncclAllGather) ncclAllGather __attribute__((weak, alias("pncclAllGather")));
+decltype(pncclBroadcast) ncclBroadcast __attribute__((weak, alias("pncclBroadcast")));
+decltype(pncclBcast) ncclBcast __attribute__((weak, alias("pncclBcast")));
+decltype(pncclSend) ncclSend __attribute__((weak, alias("pncclSend")));
+decltype(pncclRecv) ncclRecv __attribute__((weak, alias("pncclRecv")));
+decltype(pncclReduce) ncclReduce __attribute__((weak, alias("pncclReduce")));
+decltype(pncclAlltoAll) ncclAlltoAll __attribute__((weak, alias("pncclAlltoAll")));
+decltype(pncclGather) ncclGather __attribute__((weak, alias("pncclGather")));
+decltype(pncclScatter) ncclScatter __attribute__((weak, alias("pncclScatter")));
+decltype(pncclPutSignal) ncclPutSignal __attribute__((weak, alias("pncclPutSignal")));
+decltype(pncclSignal) ncclSignal __attribute__((weak, alias("pncclSignal")));
+decltype(pncclWaitSignal) ncclWaitSignal __attribute__((weak, alias("pncclWaitSignal")));
+decltype(pncclRedOpCreatePreMulSum) ncclRedOpCreatePreMulSum __attribute__((weak, alias("pncclRedOpCreatePreMulSum")));
+decltype(pncclRedOpDestroy) ncclRedOpDestroy __attribute__((weak, alias("pncclRedOpDestroy")));
+}

@@ -26,6 +26,10 @@ class Docs(unittest.TestCase):
         for name, cpu, gpu in rows:
             self.assertIn(cpu.strip(), ("yes", "not yet"), name)
             self.assertIn(gpu.strip(), ("yes", "not yet"), name)
+        # What the API refuses is "not yet", and nothing else is.
+        code = "".join(path.read_text() for path in (SOURCE / "src/api").glob("*.cc"))
+        refused = re.findall(r'\b(?:not_supported|refuse\w*)\(\s*"(nccl\w+)"', code)
+        self.assertEqual(sorted(name for name, cpu, _ in rows if cpu.strip() == "not yet"), sorted(refused))
 
     def test_links_lead_to_files(self):
         pages = [SOURCE / "README.md", *sorted((SOURCE / "docs").rglob("*.md"))]

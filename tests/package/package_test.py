@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-CONSUMER = pathlib.Path(__file__).resolve().parent / "consumer"
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples/all_reduce"
 
 
 def run(*command, **options):
@@ -17,11 +17,11 @@ def run(*command, **options):
     return subprocess.run([str(part) for part in command], check=True, **options)
 
 
-def run_consumer(program, libraries):
+def run_example(program, libraries):
     environment = {**os.environ, "TALARIA_DEVICE": "host", "LD_LIBRARY_PATH": str(libraries)}
     listed = run("ldd", program, env=environment, capture_output=True, text=True).stdout
     line = next((l.strip() for l in listed.split("\n") if "libnccl.so.2" in l), "")
-    assert str(libraries) in line, f"the consumer does not load the installed library: {line or listed}"
+    assert str(libraries) in line, f"the example does not load the installed library: {line or listed}"
     output = run(program, env=environment, capture_output=True, text=True).stdout
     assert output == "sum ok\n", f"unexpected output: {output!r}"
 
@@ -63,9 +63,9 @@ def staged(build, scratch):
 
 def find_package(_, scratch):
     build = scratch / "build-cmake"
-    run("cmake", "-S", CONSUMER, "-B", build, f"-DCMAKE_PREFIX_PATH={scratch / 'prefix'}")
+    run("cmake", "-S", EXAMPLE, "-B", build, f"-DCMAKE_PREFIX_PATH={scratch / 'prefix'}")
     run("cmake", "--build", build)
-    run_consumer(build / "consumer", library_folder(scratch / "prefix"))
+    run_example(build / "all_reduce", library_folder(scratch / "prefix"))
 
 
 def pkg_config(_, scratch):
@@ -76,8 +76,8 @@ def pkg_config(_, scratch):
     environment = {**os.environ, "PKG_CONFIG_PATH": str(libraries / "pkgconfig")}
     flags = run("pkg-config", "--cflags", "--libs", "nccl >= 2.28", env=environment, capture_output=True,
                 text=True).stdout.split()
-    run(os.environ.get("CC", "cc"), "-std=c99", CONSUMER / "main.c", "-o", scratch / "consumer", *flags)
-    run_consumer(scratch / "consumer", libraries)
+    run(os.environ.get("CC", "cc"), "-std=c99", EXAMPLE / "all_reduce.c", "-o", scratch / "all_reduce", *flags)
+    run_example(scratch / "all_reduce", libraries)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ const ConfigRow kRows[] = {
     {"NCCL_MULTI_RANK_GPU_ENABLE", &Config::multi_rank_gpu_enable, "0", "1 allows several ranks on one GPU"},
     {"NCCL_MAX_CTAS", &Config::max_ctas, "0", "most blocks per kernel; 0 leaves the choice to the library"},
     {"NCCL_MIN_CTAS", &Config::min_ctas, "0", "fewest blocks per kernel; 0 leaves the choice to the library"},
+    {"NCCL_GRAPH_MIXING_SUPPORT", &Config::graph_mixing_support, "1",
+     "1 orders replays of a graph with eager calls and other graphs of the same communicator"},
     {"TALARIA_DEVICE", &Config::device, "", "host runs every rank on the CPU even where GPUs are visible"},
     {"TALARIA_ALGO", &Config::algorithm, "", "forces ring, one_shot or two_shot where it serves the operation"},
     {"TALARIA_PROTO", &Config::protocol, "", "forces packet or bulk"},

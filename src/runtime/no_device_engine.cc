@@ -1,0 +1,14 @@
+// The device side of runtime/engine.h in builds without CUDA.
+#include "runtime/engine.h"
+
+namespace talaria {
+
+int visible_devices(const Config&) { return 0; }
+
+Result<int> current_device() { return fail(Code::kInvalidUsage, "this build has no GPU support"); }
+
+Result<std::unique_ptr<Engine>> make_device_engine(const Config&, int) {
+  return fail(Code::kInvalidUsage, "this build has no GPU support");
+}
+
+}  // namespace talaria

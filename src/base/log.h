@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "base/located.h"
+
 namespace talaria {
 
 enum class LogLevel : int { kNone = 0, kVersion = 1, kWarn = 2, kInfo = 3, kTrace = 4 };
@@ -33,8 +35,12 @@ enum LogSubsystem : uint32_t {
 // True when a line of this level and subsystem would be written. Cheap: two loads.
 bool log_enabled(LogLevel level, uint32_t subsystem);
 
-// Writes one line with NCCL's prefix (host:pid:tid NCCL LEVEL).
-void log_text(LogLevel level, uint32_t subsystem, const std::string& text);
+// Writes one line in NCCL's form: "host:pid:tid [device] NCCL INFO text"; a WARN has an empty line and the time before
+// it, and file:line in it; VERSION is the bare text. One write per line, so lines of many processes do not mix.
+void log_text(LogLevel level, uint32_t subsystem, const std::string& text, CodePlace place = {});
+
+// The CUDA device that lines of this thread name from now on; -1 for none.
+void log_set_device(int device);
 
 template <typename... Args>
 void log_info(uint32_t subsystem, fmt::format_string<Args...> format, Args&&... args) {
@@ -43,12 +49,13 @@ void log_info(uint32_t subsystem, fmt::format_string<Args...> format, Args&&... 
 }
 
 template <typename... Args>
-void log_warn(fmt::format_string<Args...> format, Args&&... args) {
+void log_warn(Located<Args...> text, Args&&... args) {
   if (!log_enabled(LogLevel::kWarn, kLogAll)) return;
-  log_text(LogLevel::kWarn, kLogAll, fmt::format(format, std::forward<Args>(args)...));
+  log_text(LogLevel::kWarn, kLogAll, fmt::format(text.format, std::forward<Args>(args)...), text.place);
 }
 
 // Forgets what was read from the environment, so that the next line reads NCCL_DEBUG again (ncclResetDebugInit).
+// A log file given before stays open, because another thread may be writing to it.
 void log_reset();
 
 }  // namespace talaria

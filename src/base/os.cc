@@ -7,19 +7,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 namespace talaria {
 namespace {
-
-// FNV-1a, 64 bits (Fowler, Noll, Vo).
-uint64_t fnv1a(std::string_view text) {
-  uint64_t hash = 14695981039346656037ull;
-  for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
-  return hash;
-}
 
 std::string read_small_file(const char* path) {
   std::string text(128, '\0');
@@ -49,20 +44,18 @@ const std::string& host_name() {
 }
 
 uint64_t host_hash(const std::string& host_id_override) {
-  if (!host_id_override.empty()) return fnv1a(host_id_override);
-  return fnv1a(host_name() + read_small_file("/proc/sys/kernel/random/boot_id"));
+  if (!host_id_override.empty()) return text_hash(host_id_override);
+  return text_hash(host_name() + read_small_file("/proc/sys/kernel/random/boot_id"));
 }
 
 uint64_t process_hash() {
   struct stat pid_namespace {};
   stat("/proc/self/ns/pid", &pid_namespace);
-  return fnv1a(std::to_string(getpid()) + "@" + std::to_string(pid_namespace.st_ino));
+  return text_hash(std::to_string(getpid()) + "@" + std::to_string(pid_namespace.st_ino));
 }
 
-int thread_id() {
-  thread_local const int id = static_cast<int>(syscall(SYS_gettid));
-  return id;
-}
+// Not cached: the thread that forks has another id in the child.
+int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 
 void set_thread_name(const char* name) { pthread_setname_np(pthread_self(), name); }
 
@@ -75,6 +68,7 @@ void fill_random(std::span<std::byte> bytes) {
   while (done < bytes.size()) {
     const ssize_t got = getrandom(bytes.data() + done, bytes.size() - done, 0);
     if (got > 0) done += static_cast<size_t>(got);
+    else if (errno != EINTR) abort();  // without randomness no secret can be made
   }
 }
 
@@ -82,6 +76,12 @@ uint64_t random_u64() {
   uint64_t value = 0;
   fill_random(std::as_writable_bytes(std::span(&value, 1)));
   return value;
+}
+
+uint64_t text_hash(std::string_view text) {
+  uint64_t hash = 14695981039346656037ull;
+  for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
+  return hash;
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {

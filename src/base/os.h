@@ -22,6 +22,18 @@ double now_usec();                       // monotonic
 void fill_random(std::span<std::byte> bytes);
 uint64_t random_u64();
 
+// FNV-1a, 64 bits (Fowler, Noll, Vo).
+uint64_t text_hash(std::string_view text);
+// Words between separators; empty ones are left out.
+// Tells the core that the caller spins.
+inline void cpu_pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace talaria

@@ -1,6 +1,7 @@
 #include "base/status.h"
 
 #include <mutex>
+#include <utility>
 
 #include "base/log.h"
 
@@ -16,8 +17,8 @@ std::string& last_text() {
 
 }  // namespace
 
-Status fail_with_text(Code code, std::string text) {
-  log_text(LogLevel::kWarn, kLogAll, text);
+Status fail_with_text(Code code, std::string text, CodePlace place) {
+  log_text(LogLevel::kWarn, kLogAll, text, place);
   std::lock_guard lock(g_text_mutex);
   last_text() = std::move(text);
   return Status(code);

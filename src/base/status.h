@@ -12,6 +12,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/located.h"
+
 namespace talaria {
 
 // Same values as ncclResult_t, so the C boundary converts by cast.
@@ -55,11 +57,11 @@ class [[nodiscard]] Result {
 };
 
 // Logs `text` at WARN, keeps it for ncclGetLastError and returns the code as a Status.
-Status fail_with_text(Code code, std::string text);
+Status fail_with_text(Code code, std::string text, CodePlace place = {});
 
 template <typename... Args>
-Status fail(Code code, fmt::format_string<Args...> format, Args&&... args) {
-  return fail_with_text(code, fmt::format(format, std::forward<Args>(args)...));
+Status fail(Code code, Located<Args...> text, Args&&... args) {
+  return fail_with_text(code, fmt::format(text.format, std::forward<Args>(args)...), text.place);
 }
 
 // The last text given to fail() in this process; "" when nothing failed. The pointer stays valid for the calling

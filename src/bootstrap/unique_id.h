@@ -21,9 +21,11 @@ union SocketAddress {
 
 struct UniqueId {
   static constexpr uint64_t kMagic = 0x54616c6172696131ull;  // "Talaria1"
+  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kFromCommId = 1;  // flag: derived from NCCL_COMM_ID, rank 0 runs the root
   uint64_t magic;
   uint32_t version;
-  uint32_t flags;            // bit 0: address comes from NCCL_COMM_ID, rank 0 is the root
+  uint32_t flags;
   uint8_t secret[32];
   SocketAddress address;     // root's listening address
   uint8_t reserved[128 - 48 - sizeof(SocketAddress)];

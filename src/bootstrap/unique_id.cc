@@ -1,0 +1,53 @@
+#include "bootstrap/unique_id.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "bootstrap/address.h"
+#include "bootstrap/interfaces.h"
+#include "bootstrap/root.h"
+#include "bootstrap/socket.h"
+
+namespace talaria {
+namespace {
+
+UniqueId empty_id(uint32_t flags) {
+  UniqueId id{};
+  id.magic = UniqueId::kMagic;
+  id.version = UniqueId::kVersion;
+  id.flags = flags;
+  return id;
+}
+
+// Every process that has the same text gets the same id, without talking to the others.
+Result<UniqueId> id_from_text(const std::string& text) {
+  UniqueId id = empty_id(UniqueId::kFromCommId);
+  id.address = TRY(parse_endpoint(text));
+  for (size_t i = 0; i < sizeof(id.secret); i += sizeof(uint64_t)) {
+    const uint64_t word = text_hash(fmt::format("{}/{}", i, text));
+    memcpy(id.secret + i, &word, sizeof(word));
+  }
+  return id;
+}
+
+}  // namespace
+
+Result<UniqueId> create_unique_id(const Config& config) {
+  if (!config.comm_id.empty()) return id_from_text(config.comm_id);
+  const Interface chosen = TRY(choose_interface(list_interfaces(), config));
+  UniqueFd listener;
+  if (const int error = listen_at(chosen.address, listener); error != 0) {
+    return fail(Code::kSystem, "Bootstrap: cannot listen on {} ({}): {}", chosen.name, host_text(chosen.address),
+                strerror(error));
+  }
+  UniqueId id = empty_id(0);
+  id.address = local_address(listener.get());
+  fill_random(std::as_writable_bytes(std::span(id.secret)));
+  log_info(kLogBootstrap, "Bootstrap: Using {}:{}", chosen.name, to_text(id.address));
+  TRY(start_detached_root(std::move(listener), Secret(id)));
+  return id;
+}
+
+}  // namespace talaria

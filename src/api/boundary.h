@@ -8,7 +8,7 @@
 // The prototypes carry the visibility: everything else of this library is hidden.
 #pragma GCC visibility push(default)
 #include "nccl.h"
-#include "nccl_device_types.h"
+#include <nccl_device_types.h>
 #pragma GCC visibility pop
 
 #include <cxxabi.h>

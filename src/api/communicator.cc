@@ -7,19 +7,25 @@
 namespace talaria::api {
 namespace {
 
-Status init_one(const char* function, ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank,
-                const ncclConfig_t* config) {
+// A rank's place, as the caller asks for it.
+struct RankPlace {
+  int nranks;
+  int rank;
+  const ncclUniqueId& id;
+};
+
+Status init_one(const char* function, ncclComm_t* comm, const RankPlace& place, const ncclConfig_t* config) {
   TRY(check_pointer(comm, function, "comm"));
   *comm = nullptr;
   const InitOptions options = TRY(read_init_options(config));
-  if (nranks < 1 || rank < 0 || rank >= nranks) {
-    return fail(Code::kInvalidArgument, "Invalid rank requested : {}/{}", rank, nranks);
+  if (place.nranks < 1 || place.rank < 0 || place.rank >= place.nranks) {
+    return fail(Code::kInvalidArgument, "Invalid rank requested : {}/{}", place.rank, place.nranks);
   }
-  const UniqueId meeting = std::bit_cast<UniqueId>(id);
+  const UniqueId meeting = std::bit_cast<UniqueId>(place.id);
   if (meeting.magic != UniqueId::kMagic) {
     return fail(Code::kInvalidArgument, "{} : commId was not made by this library's ncclGetUniqueId", function);
   }
-  return init_rank(communicators_of(comm), nranks, meeting, rank, options);
+  return init_rank(communicators_of(comm), place.nranks, meeting, place.rank, options);
 }
 
 // `query` is one of the runtime's int-valued questions.
@@ -57,14 +63,13 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId) {
 }
 
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
-  return guarded("CommInitRank",
-                 [&] { return init_one("CommInitRank", comm, nranks, commId, rank, nullptr); });
+  return guarded("CommInitRank", [&] { return init_one("CommInitRank", comm, {nranks, rank, commId}, nullptr); });
 }
 
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                      ncclConfig_t* config) {
   return guarded("CommInitRankConfig",
-                 [&] { return init_one("CommInitRankConfig", comm, nranks, commId, rank, config); });
+                 [&] { return init_one("CommInitRankConfig", comm, {nranks, rank, commId}, config); });
 }
 
 ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int, int, int, ncclUniqueId*, ncclConfig_t*) {

@@ -78,7 +78,8 @@ decltype(pncclGetVersion) ncclGetVersion __attribute__((weak, alias("pncclGetVer
 decltype(pncclGetErrorString) ncclGetErrorString __attribute__((weak, alias("pncclGetErrorString")));
 decltype(pncclGetLastError) ncclGetLastError __attribute__((weak, alias("pncclGetLastError")));
 decltype(pncclResetDebugInit) ncclResetDebugInit __attribute__((weak, alias("pncclResetDebugInit")));
-decltype(pncclResetDebugInitInternal) ncclResetDebugInitInternal __attribute__((weak, alias("pncclResetDebugInitInternal")));
+decltype(pncclResetDebugInitInternal) ncclResetDebugInitInternal
+    __attribute__((weak, alias("pncclResetDebugInitInternal")));
 decltype(pncclParamDumpAll) ncclParamDumpAll __attribute__((weak, alias("pncclParamDumpAll")));
 decltype(pncclParamBind) ncclParamBind __attribute__((weak, alias("pncclParamBind")));
 decltype(pncclParamGetI8) ncclParamGetI8 __attribute__((weak, alias("pncclParamGetI8")));
@@ -92,5 +93,6 @@ decltype(pncclParamGetU64) ncclParamGetU64 __attribute__((weak, alias("pncclPara
 decltype(pncclParamGetStr) ncclParamGetStr __attribute__((weak, alias("pncclParamGetStr")));
 decltype(pncclParamGet) ncclParamGet __attribute__((weak, alias("pncclParamGet")));
 decltype(pncclParamGetParameter) ncclParamGetParameter __attribute__((weak, alias("pncclParamGetParameter")));
-decltype(pncclParamGetAllParameterKeys) ncclParamGetAllParameterKeys __attribute__((weak, alias("pncclParamGetAllParameterKeys")));
+decltype(pncclParamGetAllParameterKeys) ncclParamGetAllParameterKeys
+    __attribute__((weak, alias("pncclParamGetAllParameterKeys")));
 }

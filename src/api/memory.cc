@@ -101,13 +101,20 @@ decltype(pncclCommWindowDeregister) ncclCommWindowDeregister __attribute__((weak
 decltype(pncclWinGetUserPtr) ncclWinGetUserPtr __attribute__((weak, alias("pncclWinGetUserPtr")));
 decltype(pncclGetLsaDevicePointer) ncclGetLsaDevicePointer __attribute__((weak, alias("pncclGetLsaDevicePointer")));
 decltype(pncclGetPeerDevicePointer) ncclGetPeerDevicePointer __attribute__((weak, alias("pncclGetPeerDevicePointer")));
-decltype(pncclGetMultimemDevicePointer) ncclGetMultimemDevicePointer __attribute__((weak, alias("pncclGetMultimemDevicePointer")));
-decltype(pncclGetLsaMultimemDevicePointer) ncclGetLsaMultimemDevicePointer __attribute__((weak, alias("pncclGetLsaMultimemDevicePointer")));
+decltype(pncclGetMultimemDevicePointer) ncclGetMultimemDevicePointer
+    __attribute__((weak, alias("pncclGetMultimemDevicePointer")));
+decltype(pncclGetLsaMultimemDevicePointer) ncclGetLsaMultimemDevicePointer
+    __attribute__((weak, alias("pncclGetLsaMultimemDevicePointer")));
 decltype(pncclDevCommCreate) ncclDevCommCreate __attribute__((weak, alias("pncclDevCommCreate")));
 decltype(pncclDevCommDestroy) ncclDevCommDestroy __attribute__((weak, alias("pncclDevCommDestroy")));
-decltype(pncclLLA2ACreateRequirement) ncclLLA2ACreateRequirement __attribute__((weak, alias("pncclLLA2ACreateRequirement")));
-decltype(pncclLsaBarrierCreateRequirement) ncclLsaBarrierCreateRequirement __attribute__((weak, alias("pncclLsaBarrierCreateRequirement")));
-decltype(pncclGinBarrierCreateRequirement) ncclGinBarrierCreateRequirement __attribute__((weak, alias("pncclGinBarrierCreateRequirement")));
-decltype(pncclGinOutboxCreateRequirement) ncclGinOutboxCreateRequirement __attribute__((weak, alias("pncclGinOutboxCreateRequirement")));
-decltype(pncclGinInboxA2ACreateRequirement) ncclGinInboxA2ACreateRequirement __attribute__((weak, alias("pncclGinInboxA2ACreateRequirement")));
+decltype(pncclLLA2ACreateRequirement) ncclLLA2ACreateRequirement
+    __attribute__((weak, alias("pncclLLA2ACreateRequirement")));
+decltype(pncclLsaBarrierCreateRequirement) ncclLsaBarrierCreateRequirement
+    __attribute__((weak, alias("pncclLsaBarrierCreateRequirement")));
+decltype(pncclGinBarrierCreateRequirement) ncclGinBarrierCreateRequirement
+    __attribute__((weak, alias("pncclGinBarrierCreateRequirement")));
+decltype(pncclGinOutboxCreateRequirement) ncclGinOutboxCreateRequirement
+    __attribute__((weak, alias("pncclGinOutboxCreateRequirement")));
+decltype(pncclGinInboxA2ACreateRequirement) ncclGinInboxA2ACreateRequirement
+    __attribute__((weak, alias("pncclGinInboxA2ACreateRequirement")));
 }

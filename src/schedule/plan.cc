@@ -97,7 +97,10 @@ Status Plan::seal() {
     facts.use.implied_ack = facts.heard && !is_point_to_point(shape_.operation);
     for (uint32_t f = 0; f < kFifosPerPair; ++f) {
       const bool receives = facts.consumer[f] >= 0;
-      if (receives && !(facts.answers && !is_point_to_point(shape_.operation))) {
+      // A plan that holds messages while it waits for slots must not wait for slots of the operation before, whose
+      // implied acknowledgement only comes when this one ends.
+      const bool implied = facts.answers && !is_point_to_point(shape_.operation) && min_depth_ == 1;
+      if (receives && !implied) {
         facts.use.credit_at_start |= static_cast<uint8_t>(1u << f);
       }
     }

@@ -1,0 +1,90 @@
+#include "sim/oracle.h"
+
+#include <cstring>
+
+#include "sim/arith.h"
+
+namespace talaria::sim {
+namespace {
+
+// Element `index` of all ranks' inputs, summed in the order of `rules`. `block` is the ring's block.
+void reduce_element(const Collective& collective, const std::vector<Bytes>& inputs, uint64_t index, uint64_t first,
+                    std::byte* out) {
+  const uint32_t n = static_cast<uint32_t>(inputs.size());
+  const size_t size = bytes_of(collective.type);
+  const Reduction reduction{collective.type, collective.reduce, n};
+  std::byte partial[8];
+  for (uint32_t hop = 0; hop < n; ++hop) {
+    const std::byte* own = inputs[(first + hop) % n].data() + index * size;
+    if (hop == 0) {
+      const Operand only[] = {{own, true}};
+      reduce_piece(reduction, only, n == 1, 1, out);
+    } else {
+      std::memcpy(partial, out, size);
+      const Operand both[] = {{partial, false}, {own, true}};
+      reduce_piece(reduction, both, hop == n - 1, 1, out);
+    }
+  }
+}
+
+void reduce_in_rank_order(const Collective& collective, const std::vector<Bytes>& inputs, uint64_t index,
+                          std::byte* out) {
+  const size_t size = bytes_of(collective.type);
+  std::vector<Operand> operands;
+  for (const Bytes& input : inputs) operands.push_back({input.data() + index * size, true});
+  reduce_piece(Reduction{collective.type, collective.reduce, static_cast<uint32_t>(inputs.size())}, operands, true, 1,
+               out);
+}
+
+Bytes reduced(const Collective& collective, const std::vector<Bytes>& inputs, const OracleRules& rules) {
+  const size_t size = bytes_of(collective.type);
+  const uint64_t elements = inputs[0].size() / size;
+  const bool scatter = collective.operation == Operation::kReduceScatter;
+  const uint64_t block = scatter ? collective.count : rules.block_elements;
+  Bytes result(inputs[0].size());
+  for (uint64_t i = 0; i < elements; ++i) {
+    std::byte* out = result.data() + i * size;
+    if (rules.order == AdditionOrder::kRanks) reduce_in_rank_order(collective, inputs, i, out);
+    else reduce_element(collective, inputs, i, i / block + (scatter ? 1 : 0), out);
+  }
+  return result;
+}
+
+Bytes slice(const Bytes& bytes, uint64_t first, uint64_t length) {
+  const auto begin = bytes.begin() + static_cast<ptrdiff_t>(first);
+  return Bytes(begin, begin + static_cast<ptrdiff_t>(length));
+}
+
+}  // namespace
+
+AdditionOrder addition_order(const char* algorithm) {
+  return std::strcmp(algorithm, "ring") == 0 ? AdditionOrder::kRing : AdditionOrder::kRanks;
+}
+
+std::vector<Bytes> expected_outputs(const Collective& collective, const std::vector<Bytes>& inputs,
+                                    const OracleRules& rules) {
+  const size_t n = inputs.size();
+  const uint64_t part = collective.count * bytes_of(collective.type);
+  std::vector<Bytes> outputs(n);
+  const Bytes sum = reduces(collective.operation) ? reduced(collective, inputs, rules) : Bytes();
+  for (size_t r = 0; r < n; ++r) {
+    switch (collective.operation) {
+      case Operation::kAllReduce: outputs[r] = sum; break;
+      case Operation::kReduceScatter: outputs[r] = slice(sum, r * part, part); break;
+      case Operation::kBroadcast: outputs[r] = inputs[static_cast<size_t>(collective.root)]; break;
+      case Operation::kAllGather:
+        for (size_t p = 0; p < n; ++p) outputs[r].insert(outputs[r].end(), inputs[p].begin(), inputs[p].end());
+        break;
+      case Operation::kAlltoAll:
+        for (size_t p = 0; p < n; ++p) {
+          const Bytes block = slice(inputs[p], r * part, part);
+          outputs[r].insert(outputs[r].end(), block.begin(), block.end());
+        }
+        break;
+      default: break;
+    }
+  }
+  return outputs;
+}
+
+}  // namespace talaria::sim

@@ -111,7 +111,7 @@ Status Plan::seal() {
 
 PlanView Plan::view() const {
   PlanView view{steps_.data(), refs_.data(), peers_.data(), static_cast<uint32_t>(peers_.size()),
-                static_cast<uint32_t>(streams_.size()), {}};
+                static_cast<uint32_t>(streams_.size()), {}, static_cast<uint32_t>(refs_.size())};
   std::copy(streams_.begin(), streams_.end(), view.streams);
   return view;
 }

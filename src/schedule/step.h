@@ -100,6 +100,7 @@ struct PlanView {
   uint32_t npeers;
   uint32_t nstreams;
   StreamView streams[kMaxStreams];
+  uint32_t nrefs;  // of the whole plan; 0: unknown (an executor then reads no ref ahead of its step)
 };
 
 // Consumers credit every slot, instead of once per operation, when an operation's messages exceed half the FIFO.

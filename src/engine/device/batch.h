@@ -12,10 +12,19 @@
 
 namespace talaria {
 
-// Written by a kernel that leaves a wait without its data (pinned host memory). First writer wins.
+enum class FaultReason : uint32_t {
+  kNone = 0,
+  kAborted = 1,      // the abort word ended a wait
+  kUnsupported = 2,  // the plan has a step this engine cannot carry out (`place` says which kind)
+};
+
+// Written by a kernel that leaves a wait without its data (pinned host memory). First writer wins. Whole once valid is
+// kFaultWritten; a writer holds it at kFaultClaimed meanwhile.
+inline constexpr uint32_t kFaultWritten = 1;
+inline constexpr uint32_t kFaultClaimed = 2;
 struct FaultRecord {
   uint32_t valid;
-  uint32_t reason;   // 1: abort word
+  uint32_t reason;   // FaultReason
   uint32_t peer;     // rank waited for
   uint32_t place;    // Place of the Ref waited on
   uint32_t lane;

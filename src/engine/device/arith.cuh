@@ -1,0 +1,214 @@
+// Arith: element-wise reduction of 8-byte words, bit for bit what the host engine and the simulator compute.
+//
+// A Reducer takes the words of a step's sources in order (start, add, add, …) and yields the word to store (finish).
+// f16 and bf16 stay in f32 from the first source to the single rounding in finish(); integers wrap in their own type.
+// Compiled with -fmad=false: a fused scale-and-add would round once where the host rounds twice.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/types.h"
+#include "engine/device/ptx.cuh"
+
+namespace talaria::device {
+
+struct Half {};
+struct Bfloat {};
+
+// What Avg needs: floating raw inputs are scaled by 1/n as they enter, integers divided by n at the end.
+struct Average {
+  double scale64;
+  float scale32;
+  uint32_t ranks;
+};
+
+// The elements of a word, widened to the type they are accumulated in.
+template <class T>
+struct Lanes {
+  using Wide = T;
+  static constexpr int kCount = 8 / sizeof(T);
+  __device__ static __forceinline__ void unpack(uint64_t bits, Wide (&out)[kCount]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if constexpr (std::is_same_v<T, float>) {
+        out[i] = __uint_as_float(static_cast<uint32_t>(bits >> 32 * i));
+      } else if constexpr (std::is_same_v<T, double>) {
+        out[i] = __longlong_as_double(static_cast<int64_t>(bits));
+      } else {
+        out[i] = static_cast<T>(bits >> 8 * sizeof(T) * i);
+      }
+    }
+  }
+  __device__ static __forceinline__ uint64_t pack(const Wide (&in)[kCount]) {
+    uint64_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if constexpr (std::is_same_v<T, float>) {
+        bits |= static_cast<uint64_t>(__float_as_uint(in[i])) << 32 * i;
+      } else if constexpr (std::is_same_v<T, double>) {
+        bits = static_cast<uint64_t>(__double_as_longlong(in[i]));
+      } else {
+        bits |= static_cast<uint64_t>(static_cast<std::make_unsigned_t<T>>(in[i])) << 8 * sizeof(T) * i;
+      }
+    }
+    return bits;
+  }
+};
+
+template <>
+struct Lanes<Half> {
+  using Wide = float;
+  static constexpr int kCount = 4;
+  __device__ static __forceinline__ void unpack(uint64_t bits, Wide (&out)[kCount]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) out[i] = ptx::half_to_float(static_cast<uint16_t>(bits >> 16 * i));
+  }
+  __device__ static __forceinline__ uint64_t pack(const Wide (&in)[kCount]) {
+    return ptx::floats_to_halves(in[0], in[1]) | static_cast<uint64_t>(ptx::floats_to_halves(in[2], in[3])) << 32;
+  }
+};
+
+template <>
+struct Lanes<Bfloat> {
+  using Wide = float;
+  static constexpr int kCount = 4;
+  __device__ static __forceinline__ void unpack(uint64_t bits, Wide (&out)[kCount]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      out[i] = __uint_as_float(static_cast<uint32_t>(static_cast<uint16_t>(bits >> 16 * i)) << 16);
+    }
+  }
+  __device__ static __forceinline__ uint64_t pack(const Wide (&in)[kCount]) {
+    return ptx::floats_to_bfloats(in[0], in[1]) | static_cast<uint64_t>(ptx::floats_to_bfloats(in[2], in[3])) << 32;
+  }
+};
+
+template <class Wide>
+__device__ __forceinline__ Wide add_wrapping(Wide a, Wide b) {
+  if constexpr (std::is_floating_point_v<Wide>) {
+    return a + b;
+  } else {
+    using Unsigned = std::make_unsigned_t<Wide>;
+    return static_cast<Wide>(static_cast<Unsigned>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b)));
+  }
+}
+
+// A NaN gives way to a number, whichever side it is on.
+template <class Wide>
+__device__ __forceinline__ Wide larger(Wide a, Wide b) {
+  return a != a ? b : b != b ? a : a < b ? b : a;
+}
+
+template <class T, ReduceOp kOp>
+class Reducer {
+ public:
+  static constexpr bool kCopies = false;
+  static constexpr bool kAverages = kOp == ReduceOp::kAvg;
+  static constexpr bool kWidens = Lanes<T>::kCount > 2;  // holds more registers than the word
+
+  __device__ __forceinline__ void start(uint64_t bits, bool raw, const Average& average) {
+    Lanes<T>::unpack(bits, value_);
+    scale(value_, raw, average);
+  }
+  __device__ __forceinline__ void add(uint64_t bits, bool raw, const Average& average) {
+    Wide next[kCount];
+    Lanes<T>::unpack(bits, next);
+    scale(next, raw, average);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      value_[i] = kOp == ReduceOp::kMax ? larger(value_[i], next[i]) : add_wrapping(value_[i], next[i]);
+    }
+  }
+  __device__ __forceinline__ uint64_t finish(bool final, const Average& average) {
+    if constexpr (kAverages && !std::is_floating_point_v<Wide>) {
+      if (final) {
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+          using Divisor = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // u8 fits in int32_t
+          value_[i] = static_cast<Wide>(static_cast<Divisor>(value_[i]) / static_cast<Divisor>(average.ranks));
+        }
+      }
+    }
+    return Lanes<T>::pack(value_);
+  }
+
+ private:
+  using Wide = typename Lanes<T>::Wide;
+  static constexpr int kCount = Lanes<T>::kCount;
+
+  __device__ static __forceinline__ void scale(Wide (&elements)[kCount], bool raw, const Average& average) {
+    if constexpr (kAverages && std::is_floating_point_v<Wide>) {
+      if (!raw) return;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        if constexpr (std::is_same_v<Wide, double>) {
+          elements[i] *= average.scale64;
+        } else {
+          elements[i] *= average.scale32;
+        }
+      }
+    }
+  }
+
+  Wide value_[kCount];
+};
+
+// One-byte integers stay packed, four to a register.
+template <class T, ReduceOp kOp>
+  requires(std::is_integral_v<T> && sizeof(T) == 1)
+class Reducer<T, kOp> {
+ public:
+  static constexpr bool kCopies = false;
+  static constexpr bool kAverages = kOp == ReduceOp::kAvg;
+  static constexpr bool kWidens = false;
+
+  __device__ __forceinline__ void start(uint64_t bits, bool, const Average&) {
+    low_ = static_cast<uint32_t>(bits);
+    high_ = static_cast<uint32_t>(bits >> 32);
+  }
+  __device__ __forceinline__ void add(uint64_t bits, bool, const Average&) {
+    low_ = combine(low_, static_cast<uint32_t>(bits));
+    high_ = combine(high_, static_cast<uint32_t>(bits >> 32));
+  }
+  __device__ __forceinline__ uint64_t finish(bool final, const Average& average) {
+    if constexpr (kAverages) {
+      if (final) low_ = divide(low_, average.ranks), high_ = divide(high_, average.ranks);
+    }
+    return low_ | static_cast<uint64_t>(high_) << 32;
+  }
+
+ private:
+  __device__ static __forceinline__ uint32_t combine(uint32_t a, uint32_t b) {
+    if constexpr (kOp != ReduceOp::kMax) return __vadd4(a, b);
+    else if constexpr (std::is_signed_v<T>) return __vmaxs4(a, b);
+    else return __vmaxu4(a, b);
+  }
+  __device__ static __forceinline__ uint32_t divide(uint32_t bits, uint32_t ranks) {
+    uint32_t quotients = 0;
+#pragma unroll 1
+    for (uint32_t shift = 0; shift < 32; shift += 8) {
+      const int32_t quotient = static_cast<T>(bits >> shift) / static_cast<int32_t>(ranks);
+      quotients |= (static_cast<uint32_t>(quotient) & 0xff) << shift;
+    }
+    return quotients;
+  }
+
+  uint32_t low_, high_;
+};
+
+// Moves a single source unchanged, NaN payloads included.
+class Copier {
+ public:
+  static constexpr bool kCopies = true;
+  static constexpr bool kAverages = false;
+  static constexpr bool kWidens = false;
+  __device__ __forceinline__ void start(uint64_t bits, bool, const Average&) { value_ = bits; }
+  __device__ __forceinline__ void add(uint64_t bits, bool, const Average&) { value_ = bits; }
+  __device__ __forceinline__ uint64_t finish(bool, const Average&) { return value_; }
+
+ private:
+  uint64_t value_;
+};
+
+}  // namespace talaria::device

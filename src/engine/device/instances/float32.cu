@@ -1,0 +1,34 @@
+// Kernels that reduce float32.
+#include "engine/device/interpreter.cuh"
+
+namespace talaria::device {
+namespace {
+
+template <ReduceOp kOp>
+using Reduction = Reducer<float, kOp>;
+
+}  // namespace
+
+extern "C" {
+
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Sum_f32_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kSum>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Sum_f32_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kSum>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Max_f32_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kMax>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Max_f32_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kMax>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Avg_f32_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kAvg>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Avg_f32_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kAvg>>(batch);
+}
+
+}  // extern "C"
+}  // namespace talaria::device

@@ -19,13 +19,22 @@ struct PartGroup {
   const StreamState& stream() const { return parts[0]->stream; }
 };
 
+// The parts of one rank must not overtake each other, nor run side by side.
+bool waits_for_earlier(std::span<const Part> parts, size_t index, const PartGroup& group) {
+  const DeviceState* state = parts[index].state;
+  const auto blocks = [&](const Part& part) { return part.state == state && !part.taken; };
+  return std::ranges::any_of(parts.first(index), blocks) ||
+         std::ranges::any_of(group.view(), [&](const Part* part) { return part->state == state; });
+}
+
 Result<PartGroup> take_group(std::span<Part> parts, size_t first) {
   PartGroup group;
   const Part& leader = parts[first];
-  for (Part& part : parts.subspan(first)) {
+  for (size_t i = first; i < parts.size(); ++i) {
+    Part& part = parts[i];
     const bool same_place =
         part.state->context->ordinal() == leader.state->context->ordinal() && part.stream.id == leader.stream.id;
-    if (part.taken || !same_place) continue;
+    if (part.taken || !same_place || waits_for_earlier(parts, i, group)) continue;
     if (group.size == kMaxBatchEntries) {
       if (part.state->shared == nullptr) break;
       return fail(Code::kInvalidUsage, "more than {} ranks of this process share device {} and a stream in one group",

@@ -1,0 +1,263 @@
+// Collectives: every operation, type and reduction over sizes, alignments and places, eager and in graphs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "gpu/elements.h"
+#include "gpu/world.h"
+#include "schedule/collective.h"
+
+namespace talaria::gpu_test {
+namespace {
+
+constexpr size_t kGuard = 256;
+constexpr unsigned char kGuardByte = 0xa5;
+
+struct Case {
+  Operation operation;
+  DataType type;
+  ReduceOp reduce;
+  size_t count;      // as in the API call
+  bool in_place;
+  size_t shift;      // elements by which both buffers miss 16-byte alignment
+  bool graph;
+  uint32_t root = 0;
+
+  size_t size() const { return bytes_of(type); }
+  size_t send_count(uint32_t n) const { return operation == Operation::kReduceScatter ? count * n : count; }
+  size_t receive_count(uint32_t n) const { return operation == Operation::kAllGather ? count * n : count; }
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << name_of(c.operation) << " " << traits_of(c.type).name << " op " << static_cast<int>(c.reduce)
+             << " count " << c.count << (c.in_place ? " in place" : "") << " shift " << c.shift
+             << (c.graph ? " graph" : " eager") << " root " << c.root;
+}
+
+ncclResult_t call(const Case& c, const void* in, void* out, const Rank& rank) {
+  const ncclDataType_t type = nccl_type(c.type);
+  CUstream stream = rank.stream->get();
+  switch (c.operation) {
+    case Operation::kAllReduce: return ncclAllReduce(in, out, c.count, type, nccl_op(c.reduce), rank.comm, stream);
+    case Operation::kAllGather: return ncclAllGather(in, out, c.count, type, rank.comm, stream);
+    case Operation::kReduceScatter:
+      return ncclReduceScatter(in, out, c.count, type, nccl_op(c.reduce), rank.comm, stream);
+    default: return ncclBroadcast(in, out, c.count, type, static_cast<int>(c.root), rank.comm, stream);
+  }
+}
+
+std::vector<std::byte> expected(const Case& c, const Rank& rank, uint64_t seed) {
+  switch (c.operation) {
+    case Operation::kAllReduce: return reduced_block(seed, rank.nranks, 0, c.count, c.type, c.reduce);
+    case Operation::kReduceScatter:
+      return reduced_block(seed, rank.nranks, rank.rank * c.count, c.count, c.type, c.reduce);
+    case Operation::kBroadcast: return input_block(seed, c.root, 0, c.count, c.type);
+    default: {
+      std::vector<std::byte> all;
+      for (uint32_t r = 0; r < rank.nranks; ++r) {
+        const auto part = input_block(seed, r, 0, c.count, c.type);
+        all.insert(all.end(), part.begin(), part.end());
+      }
+      return all;
+    }
+  }
+}
+
+// Where a case's data lies in a rank's buffers: guard | data | guard.
+struct Layout {
+  Layout(const Case& c, const Rank& rank)
+      : lead(kGuard + c.shift * c.size()),
+        send_bytes(c.send_count(rank.nranks) * c.size()),
+        receive_bytes(c.receive_count(rank.nranks) * c.size()),
+        total(lead + std::max(send_bytes, receive_bytes) + kGuard),
+        in(lead),
+        out(lead),
+        output(c.in_place ? rank.send.get() : rank.receive.get()) {
+    // In place, the smaller side lies at this rank's part of the larger one.
+    if (c.in_place && c.operation == Operation::kAllGather) in += rank.rank * send_bytes;
+    if (c.in_place && c.operation == Operation::kReduceScatter) out += rank.rank * receive_bytes;
+  }
+
+  size_t lead, send_bytes, receive_bytes, total;
+  size_t in, out;  // offsets
+  Buffer* output;
+};
+
+size_t bytes_for(const Case& c, uint32_t nranks) {
+  return 2 * kGuard + (c.shift + std::max(c.send_count(nranks), c.receive_count(nranks))) * c.size();
+}
+
+// Writes this rank's input and a known byte everywhere else.
+void fill_buffers(const Case& c, const Rank& rank, uint64_t seed) {
+  const Layout layout(c, rank);
+  rank.send->fill(layout.total, kGuardByte, rank.stream->get());
+  rank.receive->fill(layout.total, kGuardByte, rank.stream->get());
+  const auto data = input_block(seed, rank.rank, 0, c.send_count(rank.nranks), c.type);
+  rank.send->write(layout.in, data, rank.stream->get());
+  rank.finish();
+}
+
+void expect_result(const Case& c, const Rank& rank, uint64_t seed) {
+  const Layout layout(c, rank);
+  std::vector<std::byte> image(layout.total);
+  layout.output->read(0, image, rank.stream->get());
+  if (!rank.finish()) return;
+  const std::vector<std::byte> wanted = expected(c, rank, seed);
+  ASSERT_EQ(wanted.size(), layout.receive_bytes);
+  EXPECT_EQ(first_difference(image.data() + layout.out, wanted.data(), wanted.size()), "")
+      << c << " rank " << rank.rank << " of " << rank.nranks << " seed " << run_seed();
+  const std::vector<std::byte> guard(kGuard, std::byte{kGuardByte});
+  EXPECT_EQ(first_difference(image.data() + layout.lead - kGuard, guard.data(), kGuard), "") << c << ": guard in front";
+  EXPECT_EQ(first_difference(image.data() + layout.total - kGuard, guard.data(), kGuard), "") << c << ": guard behind";
+}
+
+// Runs one case on one rank; in graphs twice, with fresh inputs for the replay.
+void run_case(const Case& c, Rank& rank, uint64_t seed) {
+  const Layout layout(c, rank);
+  const auto issue = [&] {
+    succeeded(call(c, rank.send->data() + layout.in, layout.output->data() + layout.out, rank), "the collective");
+  };
+  fill_buffers(c, rank, seed);
+  if (!c.graph) {
+    issue();
+    return expect_result(c, rank, seed);
+  }
+  const Graph graph = Graph::capture(rank.stream->get(), issue);
+  for (uint64_t replay = 0; replay < 2; ++replay) {
+    if (replay > 0) fill_buffers(c, rank, seed + replay);
+    graph.launch(rank.stream->get());
+    expect_result(c, rank, seed + replay);
+  }
+}
+
+std::vector<size_t> counts_for(Operation operation, DataType type, uint32_t nranks) {
+  const size_t mega = (1u << 20) / bytes_of(type);
+  std::vector<size_t> counts = {0, 1, 7, 1031, 33333, mega - 1, mega, mega + 1};
+  if (operation == Operation::kAllGather || operation == Operation::kReduceScatter) {
+    for (size_t& count : counts) {
+      if (count > 1031) count = count / nranks + 1;
+    }
+  }
+  return counts;
+}
+
+std::vector<Case> cases_for(Operation operation, DataType type, ReduceOp reduce, uint32_t nranks) {
+  std::vector<Case> cases;
+  size_t turn = 0;
+  for (const size_t count : counts_for(operation, type, nranks)) {
+    for (const bool in_place : {false, true}) {
+      for (const bool graph : {false, true}) {
+        for (const size_t shift : {size_t{0}, 1 + turn % 3}) {
+          cases.push_back({operation, type, reduce, count, in_place, shift, graph, uint32_t(turn % nranks)});
+          ++turn;
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+void run_cases(const std::vector<Case>& cases, uint32_t nranks) {
+  World* world = World::shared(nranks);
+  ASSERT_NE(world, nullptr);
+  ASSERT_FALSE(cases.empty());
+  for (const Case& c : cases) world->reserve(bytes_for(c, nranks));
+  world->run([&](Rank& rank) {
+    uint64_t seed = run_seed();
+    for (const Case& c : cases) {
+      if (testing::Test::HasFailure()) return;
+      run_case(c, rank, seed += 16);
+    }
+  });
+  if (testing::Test::HasFailure()) world->break_up();
+}
+
+using Parameters = std::tuple<uint32_t, DataType>;
+class Collective : public NeedsGpu<testing::TestWithParam<Parameters>> {};
+
+std::string name_parameters(const testing::TestParamInfo<Parameters>& info) {
+  return std::to_string(std::get<0>(info.param)) + "_ranks_" + traits_of(std::get<1>(info.param)).name;
+}
+
+TEST_P(Collective, AllReduceEqualsTheSumOnEveryRank) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kAllReduce, type, ReduceOp::kSum, nranks), nranks);
+}
+TEST_P(Collective, AllReduceEqualsTheMaximumOnEveryRank) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kAllReduce, type, ReduceOp::kMax, nranks), nranks);
+}
+TEST_P(Collective, AllReduceEqualsTheAverageOnEveryRank) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kAllReduce, type, ReduceOp::kAvg, nranks), nranks);
+}
+TEST_P(Collective, ReduceScatterLeavesEachRankItsPart) {
+  const auto [nranks, type] = GetParam();
+  for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kAvg}) {
+    run_cases(cases_for(Operation::kReduceScatter, type, reduce, nranks), nranks);
+    if (HasFailure()) return;
+  }
+}
+TEST_P(Collective, AllGatherCollectsEveryPart) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kAllGather, type, ReduceOp::kSum, nranks), nranks);
+}
+TEST_P(Collective, BroadcastCopiesTheRoot) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kBroadcast, type, ReduceOp::kSum, nranks), nranks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gpu, Collective,
+                         testing::Combine(testing::Values(2u, 4u, 8u), testing::ValuesIn(kTestTypes)),
+                         name_parameters);
+
+class LargeCollective : public NeedsGpu<testing::TestWithParam<uint32_t>> {};
+
+TEST_P(LargeCollective, ThirtyTwoMegabytesComeThrough) {
+  const uint32_t nranks = GetParam();
+  std::vector<Case> cases;
+  for (const bool in_place : {false, true}) {
+    for (const DataType type : {DataType::kFloat32, DataType::kBfloat16}) {
+      const size_t count = (32u << 20) / bytes_of(type) + 1;
+      cases.push_back({Operation::kAllReduce, type, ReduceOp::kSum, count, in_place, 0, false});
+      cases.push_back({Operation::kAllReduce, type, ReduceOp::kSum, count, in_place, 1, true});
+      cases.push_back({Operation::kAllGather, type, ReduceOp::kSum, count / nranks, in_place, 0, false});
+      cases.push_back({Operation::kReduceScatter, type, ReduceOp::kSum, count / nranks, in_place, 0, false});
+      cases.push_back({Operation::kBroadcast, type, ReduceOp::kSum, count, in_place, 0, false, nranks - 1});
+    }
+  }
+  run_cases(cases, nranks);
+}
+INSTANTIATE_TEST_SUITE_P(Gpu, LargeCollective, testing::Values(2u, 4u), testing::PrintToStringParamName());
+
+class OneThread : public NeedsGpu<testing::TestWithParam<uint32_t>> {};
+
+// One thread, one group; ranks of a GPU share a stream and so a launch.
+TEST_P(OneThread, DrivesAllRanksInOneGroup) {
+  const uint32_t nranks = GetParam();
+  World* world = World::shared(nranks);
+  ASSERT_NE(world, nullptr);
+  uint64_t seed = run_seed();
+  for (const size_t count : {size_t{1}, size_t{5000}, size_t{300001}}) {
+    const Case c{Operation::kAllReduce, DataType::kFloat32, ReduceOp::kSum, count, false, 0, false};
+    seed += 16;
+    world->reserve(bytes_for(c, nranks));
+    world->run([&](Rank& rank) { fill_buffers(c, rank, seed); });
+    world->run_in_group([&](Rank& rank) {
+      // The first rank of a device lends its stream to the others there.
+      const Rank& first = world->ranks()[static_cast<size_t>(rank.device)];
+      const Layout layout(c, rank);
+      succeeded(ncclAllReduce(rank.send->data() + layout.in, rank.receive->data() + layout.out, count, ncclFloat32,
+                              ncclSum, rank.comm, first.stream->get()),
+                "ncclAllReduce");
+    });
+    for (Rank& rank : world->ranks()) rank.finish();
+    if (!HasFailure()) world->run([&](Rank& rank) { expect_result(c, rank, seed); });
+    if (HasFailure()) return world->break_up();
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Gpu, OneThread, testing::Values(1u, 2u, 4u, 8u), testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace talaria::gpu_test

@@ -1,0 +1,108 @@
+#include "gpu/elements.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/os.h"
+
+namespace talaria::gpu_test {
+namespace {
+
+// SplitMix64's finaliser (Steele, Lea, Flood 2014).
+uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+// binary16 of a value that it represents exactly and whose magnitude is normal or zero.
+uint16_t half_bits(double value) {
+  if (value == 0) return 0;
+  int exponent = 0;
+  const double mantissa = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
+  const auto fraction = static_cast<uint16_t>((mantissa * 2 - 1) * 1024);
+  return static_cast<uint16_t>((value < 0 ? 0x8000 : 0) | (exponent - 1 + 15) << 10 | fraction);
+}
+
+template <typename T>
+void put(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof value);
+}
+
+}  // namespace
+
+uint64_t run_seed() {
+  static const uint64_t seed = [] {
+    const auto text = environment("TALARIA_TEST_SEED");
+    return text ? std::strtoull(text->c_str(), nullptr, 0) : random_u64();
+  }();
+  return seed;
+}
+
+int input_value(uint64_t seed, uint32_t rank, size_t index, DataType type) {
+  const uint64_t random = mix(seed + 0x9e3779b97f4a7c15ull * (index * 64 + rank + 1));
+  // bf16 has 8 significant bits: eight values up to 2, divided by 8, need 7.
+  if (type == DataType::kBfloat16) return static_cast<int>(random % 5) - 2;
+  if (type == DataType::kUint8) return static_cast<int>(random % 31);
+  return static_cast<int>(random % 31) - 15;
+}
+
+double reduced_value(uint64_t seed, uint32_t nranks, size_t index, DataType type, ReduceOp reduce) {
+  int sum = 0;
+  int largest = INT32_MIN;
+  for (uint32_t rank = 0; rank < nranks; ++rank) {
+    const int value = input_value(seed, rank, index, type);
+    sum += value;
+    largest = std::max(largest, value);
+  }
+  if (reduce == ReduceOp::kMax) return largest;
+  if (reduce == ReduceOp::kSum) return sum;
+  return traits_of(type).floating ? double(sum) / nranks : double(sum / static_cast<int>(nranks));
+}
+
+void store(std::byte* to, DataType type, double value) {
+  switch (type) {
+    case DataType::kInt8: return put(to, static_cast<int8_t>(value));
+    case DataType::kUint8: return put(to, static_cast<uint8_t>(value));
+    case DataType::kInt32: return put(to, static_cast<int32_t>(value));
+    case DataType::kInt64: return put(to, static_cast<int64_t>(value));
+    case DataType::kFloat16: return put(to, half_bits(value));
+    case DataType::kFloat32: return put(to, static_cast<float>(value));
+    case DataType::kFloat64: return put(to, value);
+    case DataType::kBfloat16:
+      return put(to, static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16));
+    default: return;
+  }
+}
+
+std::vector<std::byte> input_block(uint64_t seed, uint32_t rank, size_t first, size_t count, DataType type) {
+  const size_t size = bytes_of(type);
+  std::vector<std::byte> block(count * size);
+  for (size_t i = 0; i < count; ++i) store(block.data() + i * size, type, input_value(seed, rank, first + i, type));
+  return block;
+}
+
+std::vector<std::byte> reduced_block(uint64_t seed, uint32_t nranks, size_t first, size_t count, DataType type,
+                                     ReduceOp reduce) {
+  const size_t size = bytes_of(type);
+  std::vector<std::byte> block(count * size);
+  for (size_t i = 0; i < count; ++i) {
+    store(block.data() + i * size, type, reduced_value(seed, nranks, first + i, type, reduce));
+  }
+  return block;
+}
+
+std::string first_difference(const std::byte* got, const std::byte* wanted, size_t bytes) {
+  if (bytes == 0 || std::memcmp(got, wanted, bytes) == 0) return "";
+  size_t at = 0;
+  while (got[at] == wanted[at]) ++at;
+  size_t wrong = 0;
+  for (size_t i = at; i < bytes; ++i) wrong += got[i] != wanted[i];
+  char text[160];
+  std::snprintf(text, sizeof text, "byte %zu is 0x%02x instead of 0x%02x; %zu of %zu bytes are wrong", at,
+                static_cast<unsigned>(got[at]), static_cast<unsigned>(wanted[at]), wrong, bytes);
+  return text;
+}
+
+}  // namespace talaria::gpu_test

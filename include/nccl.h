@@ -25,6 +25,7 @@
 #if defined(__cplusplus) && __has_include(<cuda_fp8.h>)
 #include <cuda_fp8.h>
 #endif
+#undef NCCL_HAS_CUDA_HEADERS
 #else
 typedef struct CUstream_st* cudaStream_t;
 #endif

@@ -1,0 +1,256 @@
+/* A C99 client that calls every function of the library on one CPU rank and checks each answer. */
+#include <stdio.h>
+#include <string.h>
+
+#include "nccl.h"
+#include "nccl_device_types.h"
+
+static int checks = 0;
+static int failures = 0;
+
+static void expect(const char* what, long long wanted, long long got) {
+  ++checks;
+  if (wanted == got) return;
+  ++failures;
+  printf("%s: expected %lld, got %lld (%s)\n", what, wanted, got, ncclGetLastError(NULL));
+}
+
+static void expect_text(const char* what, const char* wanted, const char* got) {
+  ++checks;
+  if (got != NULL && strcmp(wanted, got) == 0) return;
+  ++failures;
+  printf("%s: expected \"%s\", got \"%s\"\n", what, wanted, got == NULL ? "(null)" : got);
+}
+
+/* The answer of a function that a later release brings: invalid usage, and a text that names it. */
+static void expect_refused(const char* name, ncclResult_t got) {
+  char text[160];
+  snprintf(text, sizeof(text), "%s is not supported yet by this build of Talaria", name);
+  expect(name, ncclInvalidUsage, got);
+  expect_text(name, text, ncclGetLastError(NULL));
+}
+
+static void check_error_strings(void) {
+  expect_text("0", "no error", ncclGetErrorString(ncclSuccess));
+  expect_text("1", "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+              ncclGetErrorString(ncclUnhandledCudaError));
+  expect_text("2", "unhandled system error (run with NCCL_DEBUG=INFO for details)",
+              ncclGetErrorString(ncclSystemError));
+  expect_text("3", "internal error - please report this issue to the NCCL developers",
+              ncclGetErrorString(ncclInternalError));
+  expect_text("4", "invalid argument (run with NCCL_DEBUG=WARN for details)", ncclGetErrorString(ncclInvalidArgument));
+  expect_text("5", "invalid usage (run with NCCL_DEBUG=WARN for details)", ncclGetErrorString(ncclInvalidUsage));
+  expect_text("6", "remote process exited or there was a network error", ncclGetErrorString(ncclRemoteError));
+  expect_text("7", "NCCL operation in progress", ncclGetErrorString(ncclInProgress));
+  expect_text("8", "timeout", ncclGetErrorString((ncclResult_t)8));
+  expect_text("9", "unknown result code", ncclGetErrorString((ncclResult_t)9));
+  expect_text("-1", "unknown result code", ncclGetErrorString((ncclResult_t)-1));
+}
+
+static void check_library(void) {
+  int version = 0;
+  expect("ncclGetVersion", ncclSuccess, ncclGetVersion(&version));
+  expect("version", 22809, version);
+  expect("ncclGetVersion(NULL)", ncclInvalidArgument, ncclGetVersion(NULL));
+  expect_text("last error", "GetVersion : version argument is NULL", ncclGetLastError(NULL));
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  ncclResetDebugInit();
+#pragma GCC diagnostic pop
+  ncclResetDebugInitInternal();
+  ncclParamDumpAll();
+  expect("slots of 1 byte", 1, ncclLLA2ACalcSlots(1, 1));
+  expect("slots of 7 x 16 bytes", 14, ncclLLA2ACalcSlots(7, 16));
+  expect("slots of 5 x 17 bytes", 15, ncclLLA2ACalcSlots(5, 17));
+}
+
+static void check_queries(ncclComm_t comm) {
+  int value = -7;
+  ncclResult_t error = ncclInternalError;
+  expect("ncclCommCount", ncclSuccess, ncclCommCount(comm, &value));
+  expect("count", 1, value);
+  expect("ncclCommUserRank", ncclSuccess, ncclCommUserRank(comm, &value));
+  expect("rank", 0, value);
+  expect("ncclCommCuDevice", ncclSuccess, ncclCommCuDevice(comm, &value));
+  expect("device", -1, value);
+  expect("ncclCommGetAsyncError", ncclSuccess, ncclCommGetAsyncError(comm, &error));
+  expect("async error", ncclSuccess, error);
+  const ncclTeam_t world = ncclTeamWorld(comm), lsa = ncclTeamLsa(comm), rail = ncclTeamRail(comm);
+  expect("world ranks", 1, world.nRanks);
+  expect("lsa ranks", 1, lsa.nRanks);
+  expect("rail ranks", 1, rail.nRanks);
+  expect("ncclTeamRankToWorld", 0, ncclTeamRankToWorld(comm, world, 0));
+  expect("ncclTeamRankToLsa", 0, ncclTeamRankToLsa(comm, lsa, 0));
+  expect("team of nothing", 0, ncclTeamWorld(NULL).nRanks);
+  expect("rank of nothing", -1, ncclTeamRankToWorld(NULL, world, 0));
+}
+
+static void check_operations(ncclComm_t comm) {
+  float in[4] = {1, 2, 3, 4}, out[4] = {0, 0, 0, 0};
+  expect("ncclGroupStart", ncclSuccess, ncclGroupStart());
+  expect("ncclAllReduce", ncclSuccess, ncclAllReduce(in, out, 4, ncclFloat, ncclSum, comm, NULL));
+  expect("ncclGroupEnd", ncclSuccess, ncclGroupEnd());
+  expect("all-reduced", 0, memcmp(in, out, sizeof(in)));
+  memset(out, 0, sizeof(out));
+  expect("ncclAllGather", ncclSuccess, ncclAllGather(in, out, 4, ncclFloat, comm, NULL));
+  expect("gathered", 0, memcmp(in, out, sizeof(in)));
+  memset(out, 0, sizeof(out));
+  expect("ncclReduceScatter", ncclSuccess, ncclReduceScatter(in, out, 4, ncclFloat, ncclMax, comm, NULL));
+  expect("reduced", 0, memcmp(in, out, sizeof(in)));
+  memset(out, 0, sizeof(out));
+  expect("ncclBroadcast", ncclSuccess, ncclBroadcast(in, out, 4, ncclFloat, 0, comm, NULL));
+  expect("broadcast", 0, memcmp(in, out, sizeof(in)));
+  expect("ncclBcast", ncclSuccess, ncclBcast(out, 4, ncclFloat, 0, comm, NULL));
+  memset(out, 0, sizeof(out));
+  ncclGroupStart();
+  expect("ncclSend", ncclSuccess, ncclSend(in, 4, ncclFloat, 0, comm, NULL));
+  expect("ncclRecv", ncclSuccess, ncclRecv(out, 4, ncclFloat, 0, comm, NULL));
+  expect("ncclGroupEnd", ncclSuccess, ncclGroupEnd());
+  expect("sent", 0, memcmp(in, out, sizeof(in)));
+  expect("count 0", ncclSuccess, ncclAllReduce(NULL, NULL, 0, ncclFloat, ncclSum, comm, NULL));
+  expect("ncclGroupEnd without start", ncclInvalidUsage, ncclGroupEnd());
+}
+
+static void refuse_operations(ncclComm_t comm) {
+  float in[4] = {1, 2, 3, 4}, out[4];
+  ncclRedOp_t op = ncclSum;
+  ncclSimInfo_t simulation = NCCL_SIM_INFO_INITIALIZER;
+  ncclWaitSignalDesc_t wait = {1, 0, 0, 0};
+  expect_refused("ncclReduce", ncclReduce(in, out, 4, ncclFloat, ncclSum, 0, comm, NULL));
+  expect_refused("ncclAlltoAll", ncclAlltoAll(in, out, 4, ncclFloat, comm, NULL));
+  expect_refused("ncclGather", ncclGather(in, out, 4, ncclFloat, 0, comm, NULL));
+  expect_refused("ncclScatter", ncclScatter(in, out, 4, ncclFloat, 0, comm, NULL));
+  expect_refused("ncclPutSignal", ncclPutSignal(in, 4, ncclFloat, 0, NULL, 0, 0, 0, 0, comm, NULL));
+  expect_refused("ncclSignal", ncclSignal(0, 0, 0, 0, comm, NULL));
+  expect_refused("ncclWaitSignal", ncclWaitSignal(1, &wait, comm, NULL));
+  expect_refused("ncclRedOpCreatePreMulSum",
+                 ncclRedOpCreatePreMulSum(&op, in, ncclFloat, ncclScalarHostImmediate, comm));
+  expect_refused("ncclRedOpDestroy", ncclRedOpDestroy((ncclRedOp_t)5, comm));
+  expect_refused("ncclGroupSimulateEnd", ncclGroupSimulateEnd(&simulation));
+}
+
+static void refuse_communicators(ncclComm_t comm) {
+  ncclComm_t other = comm;
+  ncclUniqueId id;
+  uint64_t bytes = 0;
+  int excluded = 0;
+  memset(&id, 0, sizeof(id));
+  expect_refused("ncclCommInitRankScalable", ncclCommInitRankScalable(&other, 1, 0, 1, &id, NULL));
+  expect("scalable out", 1, other == NULL);
+  other = comm;
+  expect_refused("ncclCommSplit", ncclCommSplit(comm, 0, 0, &other, NULL));
+  expect("split out", 1, other == NULL);
+  other = comm;
+  expect_refused("ncclCommShrink", ncclCommShrink(comm, &excluded, 1, &other, NULL, NCCL_SHRINK_DEFAULT));
+  expect("shrink out", 1, other == NULL);
+  other = comm;
+  expect_refused("ncclCommGrow", ncclCommGrow(comm, 2, NULL, -1, &other, NULL));
+  expect("grow out", 1, other == NULL);
+  expect_refused("ncclCommGetUniqueId", ncclCommGetUniqueId(comm, &id));
+  expect_refused("ncclCommRevoke", ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
+  expect_refused("ncclCommSuspend", ncclCommSuspend(comm, 1));
+  expect_refused("ncclCommResume", ncclCommResume(comm));
+  expect_refused("ncclCommMemStats", ncclCommMemStats(comm, ncclStatGpuMemTotal, &bytes));
+  expect_refused("ncclCommQueryProperties", ncclCommQueryProperties(comm, NULL));
+}
+
+static void refuse_memory(ncclComm_t comm) {
+  char buffer[64];
+  void* pointer = buffer;
+  ncclWindow_t window = (ncclWindow_t)(void*)buffer;
+  ncclMultimemHandle_t multimem = {NULL};
+  expect_refused("ncclMemAlloc", ncclMemAlloc(&pointer, 64));
+  expect("allocated", 1, pointer == NULL);
+  expect_refused("ncclMemFree", ncclMemFree(buffer));
+  pointer = buffer;
+  expect_refused("ncclCommRegister", ncclCommRegister(comm, buffer, 64, &pointer));
+  expect("registered", 1, pointer == NULL);
+  expect_refused("ncclCommDeregister", ncclCommDeregister(comm, buffer));
+  expect_refused("ncclCommWindowRegister", ncclCommWindowRegister(comm, buffer, 64, &window, NCCL_WIN_DEFAULT));
+  expect("window", 1, window == NULL);
+  expect_refused("ncclCommWindowDeregister", ncclCommWindowDeregister(comm, NULL));
+  expect_refused("ncclWinGetUserPtr", ncclWinGetUserPtr(comm, NULL, &pointer));
+  expect_refused("ncclGetLsaDevicePointer", ncclGetLsaDevicePointer(NULL, 0, 0, &pointer));
+  expect_refused("ncclGetPeerDevicePointer", ncclGetPeerDevicePointer(NULL, 0, 0, &pointer));
+  expect_refused("ncclGetMultimemDevicePointer", ncclGetMultimemDevicePointer(NULL, 0, multimem, &pointer));
+  expect_refused("ncclGetLsaMultimemDevicePointer", ncclGetLsaMultimemDevicePointer(NULL, 0, &pointer));
+}
+
+/* Requirements of 2.30 carry a mark at byte 8; neither they nor the outputs may be written. */
+static void refuse_device_communicators(ncclComm_t comm) {
+  unsigned char foreign[96], before[96];
+  ncclDevComm_t device;
+  const ncclTeam_t team = {1, 0, 1};
+  const unsigned mark = 0xcafebeef;
+  memset(&device, 0x5a, sizeof(device));
+  memset(foreign, 0, sizeof(foreign));
+  memcpy(foreign + 8, &mark, sizeof(mark));
+  memcpy(before, foreign, sizeof(foreign));
+  expect_refused("ncclDevCommCreate", ncclDevCommCreate(comm, (ncclDevCommRequirements_t*)(void*)foreign, &device));
+  expect("requirements untouched", 0, memcmp(before, foreign, sizeof(foreign)));
+  expect("device communicator untouched", 0x5a5a5a5a, device.rank);
+  expect_refused("ncclDevCommDestroy", ncclDevCommDestroy(comm, &device));
+  expect_refused("ncclLLA2ACreateRequirement", ncclLLA2ACreateRequirement(1, 1, NULL, NULL));
+  expect_refused("ncclLsaBarrierCreateRequirement", ncclLsaBarrierCreateRequirement(team, 1, NULL, NULL));
+  expect_refused("ncclGinBarrierCreateRequirement", ncclGinBarrierCreateRequirement(comm, team, 1, NULL, NULL));
+  expect_refused("ncclGinOutboxCreateRequirement", ncclGinOutboxCreateRequirement(1, 8, NULL, NULL));
+  expect_refused("ncclGinInboxA2ACreateRequirement", ncclGinInboxA2ACreateRequirement(team, 1, 8, NULL, NULL));
+}
+
+static void refuse_parameters(void) {
+  ncclParamHandle_t handle = NULL;
+  int64_t bits[2] = {0, 0};
+  const char* text = NULL;
+  const char** table = NULL;
+  int length = 0;
+  expect_refused("ncclParamBind", ncclParamBind(&handle, "NCCL_DEBUG"));
+  expect_refused("ncclParamGetI8", ncclParamGetI8(handle, (int8_t*)bits));
+  expect_refused("ncclParamGetI16", ncclParamGetI16(handle, (int16_t*)bits));
+  expect_refused("ncclParamGetI32", ncclParamGetI32(handle, (int32_t*)bits));
+  expect_refused("ncclParamGetI64", ncclParamGetI64(handle, bits));
+  expect_refused("ncclParamGetU8", ncclParamGetU8(handle, (uint8_t*)bits));
+  expect_refused("ncclParamGetU16", ncclParamGetU16(handle, (uint16_t*)bits));
+  expect_refused("ncclParamGetU32", ncclParamGetU32(handle, (uint32_t*)bits));
+  expect_refused("ncclParamGetU64", ncclParamGetU64(handle, (uint64_t*)bits));
+  expect_refused("ncclParamGetStr", ncclParamGetStr(handle, &text));
+  expect_refused("ncclParamGet", ncclParamGet(handle, bits, 16, &length));
+  expect_refused("ncclParamGetParameter", ncclParamGetParameter("NCCL_DEBUG", &text, &length));
+  expect_refused("ncclParamGetAllParameterKeys", ncclParamGetAllParameterKeys(&table, &length));
+}
+
+static void check_ends(void) {
+  ncclUniqueId id;
+  ncclComm_t comm = NULL, aborted = NULL;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  expect("ncclCommFinalize(NULL)", ncclSuccess, ncclCommFinalize(NULL));
+  expect("ncclCommDestroy(NULL)", ncclSuccess, ncclCommDestroy(NULL));
+  expect("ncclCommAbort(NULL)", ncclSuccess, ncclCommAbort(NULL));
+  expect("ncclGetUniqueId", ncclSuccess, ncclGetUniqueId(&id));
+  expect("ncclCommInitRankConfig", ncclSuccess, ncclCommInitRankConfig(&comm, 1, id, 0, &config));
+  expect("ncclCommFinalize", ncclSuccess, ncclCommFinalize(comm));
+  expect("ncclCommDestroy", ncclSuccess, ncclCommDestroy(comm));
+  expect("ncclCommInitAll", ncclSuccess, ncclCommInitAll(&aborted, 1, NULL));
+  expect("ncclCommAbort", ncclSuccess, ncclCommAbort(aborted));
+}
+
+int main(void) {
+  ncclUniqueId id;
+  ncclComm_t comm = NULL;
+  check_error_strings();
+  check_library();
+  expect("ncclGetUniqueId", ncclSuccess, ncclGetUniqueId(&id));
+  expect("ncclCommInitRank", ncclSuccess, ncclCommInitRank(&comm, 1, id, 0));
+  if (comm != NULL) {
+    check_queries(comm);
+    check_operations(comm);
+    refuse_operations(comm);
+    refuse_communicators(comm);
+    refuse_memory(comm);
+    refuse_device_communicators(comm);
+    refuse_parameters();
+    expect("ncclCommDestroy", ncclSuccess, ncclCommDestroy(comm));
+  }
+  check_ends();
+  printf("%d checks, %d failures\n", checks, failures);
+  return failures == 0 && checks > 150 ? 0 : 1;
+}

@@ -1,7 +1,7 @@
 // How a benchmark program ends when it cannot go on: one line that says why, then the process is gone.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nccl.h>
 #include <unistd.h>
 

@@ -189,7 +189,7 @@ class HeaderCheck:
     def compile_alone(self, name):
         command = [self.compiler, "-std=gnu++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-pragma-once-outside-header",
                    "-I", str(self.tree.root / "src"), "-I", str(self.tree.root / "include"),
-                   "-DFMT_HEADER_ONLY=1", "-x", "c++", "-"]
+                   "-x", "c++", "-"]
         if self.cuda_include:
             command[1:1] = ["-isystem", self.cuda_include]
         # Twice, so that a missing include guard shows as well; an -inl.h is made to be included once per source file.

@@ -1,7 +1,7 @@
 // A format string that remembers where it was written, for the file:line of a WARN line.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <type_traits>
 

@@ -3,7 +3,7 @@
 // Levels and subsystems are NCCL's. Formatting happens only when the line will be written.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <string>

@@ -4,7 +4,7 @@
 // ncclGetLastError); every caller above only passes the code on with TRY. Thread-safe: the text is kept process-wide.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <new>
 #include <string>

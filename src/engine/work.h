@@ -21,7 +21,9 @@ struct Work {
   uint32_t avg_ranks;   // n of Avg
   uint64_t sequence;    // number of the operation on its communicator, for fault records
   uint8_t flip;         // test hook: invert bit 0 of the first output byte when done
-  uint8_t reserved[7];
+  uint8_t direct;       // 1: the plan is of the direct form; its lanes' use counts advance
+  uint8_t staged;       // direct form: bit 0 my input, bit 1 my output must be staged (the owner's decision)
+  uint8_t reserved[5];
 };
 
 }  // namespace talaria

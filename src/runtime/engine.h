@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/config.h"
@@ -47,6 +48,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual EngineKind kind() const = 0;
+  // PCI bus id of this rank's GPU, "" for a CPU rank. Known before open().
+  virtual std::string bus_id() const { return {}; }
   // Identity and mailbox of this rank. Allocates the mailbox for `layout`.
   virtual Result<RankCard> open(uint32_t rank, const MailboxLayout& layout) = 0;
   // Maps every peer's mailbox. Collective: uses `oob` to keep handles alive until all have opened them.

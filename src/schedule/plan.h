@@ -30,7 +30,7 @@ struct Shape {
 // The refs given to Plan::add; only looked at during the call.
 class RefList {
  public:
-  RefList(std::initializer_list<Ref> refs) : data_(refs.begin()), size_(refs.size()) {}
+  RefList(std::initializer_list<Ref> refs) : size_(refs.size()) { data_ = refs.begin(); }
   RefList(const std::vector<Ref>& refs) : data_(refs.data()), size_(refs.size()) {}  // NOLINT(google-explicit-constructor)
   const Ref* begin() const { return data_; }
   const Ref* end() const { return data_ + size_; }

@@ -1,0 +1,47 @@
+// Element-wise reduction of several sources on the CPU: the arithmetic half of the host engine.
+//
+// One rule for every instruction set, equal bit for bit to the device code and to the simulator: sources are folded
+// left to right; f16 and bf16 accumulate in f32 and round once; integers wrap; Max is (a != a ? b : b != b ? a :
+// a < b ? b : a). Avg multiplies each raw source of a floating type by 1/n as it enters and divides integers by n,
+// truncating, when the result is final.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace talaria {
+
+struct Reduction {
+  DataType type;
+  ReduceOp op;
+  uint32_t avg_ranks;  // n of Avg
+  bool final;
+};
+
+// One kernel per (type, operator): out[i] = fold over s of sources[s][i]. `raw` has a byte per source.
+using ReduceKernel = void (*)(void* out, const void* const* sources, const uint8_t* raw, uint32_t nsources,
+                              size_t count, double inverse);
+enum class FoldOp : uint8_t { kSum, kMax, kScaledSum };
+inline constexpr int kFoldOps = 3;
+struct ReduceTable {
+  const char* name;
+  ReduceKernel kernels[kDataTypes][kFoldOps];  // null where this instruction set brings nothing
+};
+
+// Every table usable on this machine, best first; the last is the scalar one and is complete.
+const ReduceTable* const* reduce_tables(size_t* count);
+
+// out[i] = reduction of sources[s][i]; `out` may equal a source. Precondition: traits_of(type).reduces.
+void reduce_into(const Reduction& reduction, void* out, const void* const* sources, const uint8_t* raw,
+                 uint32_t nsources, size_t count);
+// The same with a given table, for tests.
+void reduce_with(const ReduceTable& table, const Reduction& reduction, void* out, const void* const* sources,
+                 const uint8_t* raw, uint32_t nsources, size_t count);
+
+const ReduceTable* scalar_reduce_table();
+const ReduceTable* avx2_reduce_table();
+const ReduceTable* avx512_reduce_table();
+
+}  // namespace talaria

@@ -1,0 +1,108 @@
+#include "runtime/agreement.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "base/os.h"
+
+namespace talaria {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kDepth = 4;
+
+void copy_text(char (&to)[16], const std::string& from) { std::strncpy(to, from.c_str(), sizeof(to) - 1); }
+
+Status require_equal(std::span<const ChoiceInputs> all, const char* variable, const char (ChoiceInputs::*field)[16]) {
+  for (uint32_t r = 1; r < all.size(); ++r) {
+    if (std::strcmp(all[r].*field, all[0].*field) == 0) continue;
+    return fail(Code::kInvalidUsage, "{} differs: \"{}\" on rank 0, \"{}\" on rank {}; set it alike on all ranks", variable,
+                all[0].*field, all[r].*field, r);
+  }
+  return Status();
+}
+
+// CPU ranks: one lane. Slots shrink as ranks grow, so that a mailbox stays near 4 MiB.
+void size_host_channels(uint32_t nranks, ChannelSize (&sizes)[kMailboxChannels]) {
+  constexpr uint64_t kMailboxBytes = 4u << 20;
+  constexpr uint32_t kLargestSlot = 128u << 10, kSmallestSlot = 4096;
+  const uint64_t fitting = kMailboxBytes / (uint64_t{nranks} * kFifosPerPair * kDepth * 2) / 4096 * 4096;
+  const auto slot = static_cast<uint32_t>(std::clamp<uint64_t>(fitting, kSmallestSlot, kLargestSlot));
+  sizes[static_cast<int>(Channel::kCollectivePacket)] = {0, kDepth, 0};
+  sizes[static_cast<int>(Channel::kCollectiveBulk)] = {1, kDepth, slot};
+  sizes[static_cast<int>(Channel::kPointBulk)] = {1, kDepth, slot};
+}
+
+// GPU ranks: lanes are blocks. All ranks of one GPU must be resident at once, for any operation.
+void size_device_channels(uint32_t lanes, ChannelSize (&sizes)[kMailboxChannels]) {
+  constexpr uint32_t kPacketSlot = 8u << 10, kBulkSlot = 32u << 10, kPointSlot = 64u << 10;
+  sizes[static_cast<int>(Channel::kCollectivePacket)] = {std::min(lanes, 32u), kDepth, kPacketSlot};
+  sizes[static_cast<int>(Channel::kCollectiveBulk)] = {lanes, kDepth, kBulkSlot};
+  sizes[static_cast<int>(Channel::kPointBulk)] = {std::min(lanes, 16u), kDepth, kPointSlot};
+}
+
+uint32_t agreed_lanes(std::span<const ChoiceInputs> all) {
+  constexpr uint32_t kMostLanes = 64;       // 64 pushing blocks reach the link's rate
+  constexpr uint32_t kMultiprocessors = 128;  // residents counted on, one block each
+  std::map<std::pair<uint64_t, std::string>, uint32_t> ranks_on_gpu;
+  uint32_t sharing = 1;
+  int32_t most = kMostLanes, fewest = 1;
+  for (const ChoiceInputs& inputs : all) {
+    sharing = std::max(sharing, ++ranks_on_gpu[{inputs.host_hash, inputs.bus_id}]);
+    if (inputs.max_ctas > 0) most = std::min(most, inputs.max_ctas);
+    if (inputs.min_ctas > 0) fewest = std::max(fewest, inputs.min_ctas);
+  }
+  const uint32_t room = std::max(kMultiprocessors / sharing, 1u);
+  return std::min(static_cast<uint32_t>(std::max(most, std::min<int32_t>(fewest, kMostLanes))), room);
+}
+
+}  // namespace
+
+ChoiceInputs choice_inputs_of(const Config& config, const Engine& engine, int min_ctas, int max_ctas) {
+  ChoiceInputs inputs{};
+  inputs.version = kVersion;
+  inputs.kind = engine.kind();
+  inputs.min_ctas = min_ctas;
+  inputs.max_ctas = max_ctas;
+  inputs.host_hash = host_hash(config.host_id);
+  copy_text(inputs.algorithm, config.algorithm);
+  copy_text(inputs.protocol, config.protocol);
+  copy_text(inputs.bus_id, engine.bus_id());
+  return inputs;
+}
+
+Result<Agreement> agree(std::span<const ChoiceInputs> all) {
+  for (uint32_t r = 0; r < all.size(); ++r) {
+    if (all[r].version != all[0].version) {
+      return fail(Code::kInvalidUsage, "Mismatched NCCL version detected : rank 0 speaks Talaria protocol {}, rank {} {}",
+                  all[0].version, r, all[r].version);
+    }
+    if (all[r].kind != all[0].kind) {
+      return fail(Code::kInvalidUsage,
+                  "rank 0 is a {} rank, rank {} is a {} rank: a communicator cannot mix them; set TALARIA_DEVICE alike",
+                  all[0].kind == EngineKind::kHost ? "CPU" : "GPU", r, all[r].kind == EngineKind::kHost ? "CPU" : "GPU");
+    }
+  }
+  TRY(require_equal(all, "TALARIA_ALGO", &ChoiceInputs::algorithm));
+  TRY(require_equal(all, "TALARIA_PROTO", &ChoiceInputs::protocol));
+  const auto nranks = static_cast<uint32_t>(all.size());
+  const bool host = all[0].kind == EngineKind::kHost;
+  ChannelSize sizes[kMailboxChannels];
+  if (host) size_host_channels(nranks, sizes);
+  else size_device_channels(agreed_lanes(all), sizes);
+
+  Agreement agreement{};
+  agreement.layout = make_mailbox_layout(nranks, sizes);
+  for (int c = 0; c < kChannels; ++c) agreement.rooms[c] = {sizes[c].lanes, sizes[c].depth, sizes[c].slot_bytes};
+  agreement.limits.nranks = nranks;
+  agreement.limits.packets = !host;
+  agreement.limits.one_shot_bytes = host ? 8192 : 512u << 10;
+  agreement.limits.packet_bytes = host ? 0 : 128u << 10;
+  agreement.limits.algorithm = all[0].algorithm;
+  agreement.limits.protocol = all[0].protocol;
+  return agreement;
+}
+
+}  // namespace talaria

@@ -1,0 +1,113 @@
+// Binding: from the calls of one group on one communicator to works with buffers.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "runtime/communicator.h"
+
+namespace talaria {
+namespace {
+
+bool is_self(const Call& call, uint32_t rank) {
+  return is_point_to_point(call.collective.operation) && static_cast<uint32_t>(call.collective.root) == rank;
+}
+
+size_t call_bytes(const Call& call) { return call.collective.count * bytes_of(call.collective.type); }
+
+// Both sides order their transfers by the same distance, so that no cycle of waits can form.
+uint32_t distance(const Call& call, uint32_t rank, uint32_t nranks) {
+  const auto peer = static_cast<uint32_t>(call.collective.root);
+  return call.collective.operation == Operation::kSend ? (peer + nranks - rank) % nranks : (rank + nranks - peer) % nranks;
+}
+
+// Appends to the last submission while the stream stays the same.
+void append(std::vector<Submission>& submissions, Engine* engine, void* stream, const Work& work) {
+  if (submissions.empty() || submissions.back().stream != stream) submissions.push_back({engine, stream, {}});
+  submissions.back().works.push_back(work);
+}
+
+}  // namespace
+
+Status Communicator::check(const Collective& collective) const {
+  const bool peer = is_point_to_point(collective.operation);
+  if (peer || collective.operation == Operation::kBroadcast) {
+    if (collective.root < 0 || collective.root >= static_cast<int>(nranks_)) {
+      return fail(Code::kInvalidArgument, "{} : invalid {} {} (it should be in the 0..{} range)",
+                  name_of(collective.operation), peer ? "peer" : "root", collective.root, nranks_ - 1);
+    }
+  }
+  if (!ready()) return fail(Code::kInvalidArgument, "comm {} is not initialized yet", static_cast<const void*>(this));
+  if (finalized_) return fail(Code::kInvalidArgument, "comm {} has been finalized", static_cast<const void*>(this));
+  if (aborted_.load()) return fail(Code::kInvalidUsage, "comm {} has been aborted", static_cast<const void*>(this));
+  return Status();
+}
+
+Result<std::vector<Submission>> Communicator::bind(const std::vector<Call>& calls) {
+  std::vector<Submission> submissions;
+  std::vector<Call> transfers;
+  for (const Call& call : calls) {
+    if (is_point_to_point(call.collective.operation)) {
+      transfers.push_back(call);
+    } else if (call.collective.count > 0) {
+      append(submissions, resources_->engine.get(), call.stream, TRY(bind_call(call)));
+    }
+  }
+  transfers = TRY(pair_self_transfers(transfers));
+  std::stable_sort(transfers.begin(), transfers.end(), [&](const Call& a, const Call& b) {
+    return std::pair(a.collective.operation, distance(a, rank_, nranks_)) <
+           std::pair(b.collective.operation, distance(b, rank_, nranks_));
+  });
+  for (const Call& call : transfers) {
+    if (call.stream != transfers.front().stream) {
+      return fail(Code::kInvalidUsage, "sends and receives of one group on one communicator must use one stream; "
+                  "several streams are not supported yet");
+    }
+    if (call.collective.count > 0) append(submissions, resources_->engine.get(), call.stream, TRY(bind_call(call)));
+  }
+  return submissions;
+}
+
+Result<Work> Communicator::bind_call(const Call& call) {
+  const Collective& collective = call.collective;
+  const Planned planned = TRY(resources_->planner->plan(collective));
+  const bool point_to_point = is_point_to_point(collective.operation);
+  Work work{};
+  work.plan = planned.plan->view();
+  work.chunking = planned.chunking;
+  work.input = call.input;
+  work.output = call.output;
+  work.type = static_cast<uint8_t>(collective.type);
+  work.reduce = static_cast<uint8_t>(reduces(collective.operation) ? collective.reduce : ReduceOp::kNone);
+  work.channel = static_cast<uint8_t>(planned.channel);
+  work.join = point_to_point ? 0 : 1;
+  work.avg_ranks = nranks_;
+  work.sequence = sequence_++;
+  work.direct = planned.plan->shape().form == Form::kDirect ? 1 : 0;
+  work.flip = resources_->config.fault == "flip" && rank_ == 0 && call.output != nullptr ? 1 : 0;
+  return work;
+}
+
+// A send to oneself and its receive, in order, become one local copy.
+Result<std::vector<Call>> Communicator::pair_self_transfers(const std::vector<Call>& calls) {
+  std::vector<Call> result, sends, receives;
+  for (const Call& call : calls) {
+    auto& list = !is_self(call, rank_) ? result : call.collective.operation == Operation::kSend ? sends : receives;
+    list.push_back(call);
+  }
+  if (sends.size() != receives.size()) {
+    return fail(Code::kInvalidUsage, "Trying to send to self without a matching recv: rank {} has {} sends, {} receives",
+                rank_, sends.size(), receives.size());
+  }
+  for (size_t i = 0; i < sends.size(); ++i) {
+    if (call_bytes(sends[i]) != call_bytes(receives[i])) {
+      return fail(Code::kInvalidUsage, "rank {} sends {} bytes to itself but receives {}", rank_, call_bytes(sends[i]),
+                  call_bytes(receives[i]));
+    }
+    Call copy = sends[i];
+    copy.output = receives[i].output;
+    result.push_back(copy);
+  }
+  return result;
+}
+
+}  // namespace talaria

@@ -1,0 +1,87 @@
+#include "runtime/communicator.h"
+
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "runtime/agreement.h"
+#include "runtime/rank_cards.h"
+
+namespace talaria {
+namespace {
+
+int wish(int configured, int64_t variable) {
+  if (variable > 0) return static_cast<int>(variable);
+  return configured == InitOptions::kUnset ? 0 : configured;
+}
+
+}  // namespace
+
+Status Communicator::init(const UniqueId& id, const InitOptions& options, Config config) {
+  resources_ = std::make_unique<Resources>();
+  resources_->config = std::move(config);
+  const Status status = connect(id, options);
+  if (!status.ok()) {
+    set_async_error(status.code());
+    return status;
+  }
+  log_info(kLogInit, "comm {} rank {} nranks {} device {} - Init COMPLETE", static_cast<const void*>(this), rank_, nranks_, device_);
+  ready_.store(true, std::memory_order_release);
+  return Status();
+}
+
+Status Communicator::connect(const UniqueId& id, const InitOptions& options) {
+  Resources& mine = *resources_;
+  const Config& config = mine.config;
+  mine.oob = TRY(rendezvous(id, rank_, nranks_, config, aborted_));
+  mine.engine = kind() == EngineKind::kHost ? make_host_engine(config) : TRY(make_device_engine(config, device_));
+  const auto inputs = TRY(mine.oob->all_gather_value(choice_inputs_of(
+      config, *mine.engine, wish(options.min_ctas, config.min_ctas), wish(options.max_ctas, config.max_ctas))));
+  Agreement agreement = TRY(agree(inputs));
+
+  // A rank whose engine fails still takes part, with an empty card, so that the others learn of it instead of waiting.
+  Result<RankCard> card = mine.engine->open(rank_, agreement.layout);
+  const auto cards = TRY(mine.oob->all_gather_value(card.ok() ? *card : RankCard{}));
+  TRY(card.status());
+  for (uint32_t r = 0; r < nranks_; ++r) {
+    if (cards[r].mailbox_bytes == 0) return fail(Code::kRemote, "rank {} could not set itself up; see its log", r);
+  }
+  TRY(check_duplicate_gpus(cards, config));
+  TRY(mine.engine->connect(cards, *mine.oob));
+  agreement.limits.form = mine.engine->form();
+  mine.planner = std::make_unique<Planner>(rank_, agreement.limits, agreement.rooms);
+  return Status();
+}
+
+Status Communicator::finalize() {
+  if (finalized_) return fail(Code::kInvalidArgument, "comm {} has already been finalized", static_cast<const void*>(this));
+  finalized_ = true;
+  return resources_ != nullptr && resources_->engine != nullptr ? resources_->engine->drain() : Status();
+}
+
+void Communicator::release() {
+  if (released_.exchange(true)) return;
+  // An abort may come while another thread is inside a call: that call notices and leaves.
+  while (uses_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+  resources_.reset();
+}
+
+void Communicator::abort() {
+  aborted_.store(true, std::memory_order_release);
+  set_async_error(Code::kInternal);
+  if (ready() && resources_ != nullptr) resources_->engine->abort();
+}
+
+Code Communicator::async_error() const {
+  const Code stored = async_error_.load(std::memory_order_acquire);
+  if (stored != Code::kSuccess || !ready()) return stored;
+  return resources_->engine->health().code();
+}
+
+void Communicator::set_async_error(Code code) {
+  Code none = Code::kSuccess;
+  async_error_.compare_exchange_strong(none, code);
+}
+
+}  // namespace talaria

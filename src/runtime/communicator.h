@@ -1,0 +1,102 @@
+// Communicator: one rank's membership, from init to destroy. What an ncclComm_t points to.
+//
+// The object itself is a small shell that stays readable for ever, so that a use after destroy is an error with a name
+// instead of a crash; everything of size lives in Resources and goes at destroy. One thread at a time calls, except
+// abort and the queries.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/config.h"
+#include "bootstrap/out_of_band.h"
+#include "runtime/engine.h"
+#include "runtime/runtime.h"
+#include "schedule/planner.h"
+
+namespace talaria {
+
+// One operation as it was called, before planning.
+struct Call {
+  Collective collective;
+  const void* input;
+  void* output;
+  void* stream;
+};
+
+class Communicator {
+ public:
+  Communicator(uint32_t rank, uint32_t nranks, int device) : rank_(rank), nranks_(nranks), device_(device) {}
+
+  // --- init
+  Status init(const UniqueId& id, const InitOptions& options, Config config);
+
+  // --- operations: plans and binds `calls` (one group's, in order) into submissions for the engine.
+  Result<std::vector<Submission>> bind(const std::vector<Call>& calls);
+  // Local checks that need no plan, at submission.
+  Status check(const Collective& collective) const;
+
+  // --- end of life
+  Status finalize();
+  Status finalize_if_needed() { return finalized_ ? Status() : finalize(); }
+  // Lets go of everything but the shell. Idempotent.
+  void release();
+  void abort();
+
+  // --- queries
+  bool intact() const { return magic_ == kMagic && end_magic_ == kMagic; }
+  bool released() const { return released_.load(std::memory_order_acquire); }
+  bool ready() const { return ready_.load(std::memory_order_acquire); }
+  uint32_t rank() const { return rank_; }
+  uint32_t nranks() const { return nranks_; }
+  int device() const { return device_; }
+  EngineKind kind() const { return device_ < 0 ? EngineKind::kHost : EngineKind::kDevice; }
+  Code async_error() const;
+  void set_async_error(Code code);
+
+  // Counts calls in flight, so that abort from another thread frees nothing that a call still uses.
+  class Use {
+   public:
+    explicit Use(Communicator& comm) : comm_(&comm) { ++comm.uses_; }
+    Use(Use&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)) {}
+    ~Use() {
+      if (comm_ != nullptr) --comm_->uses_;
+    }
+
+   private:
+    Communicator* comm_;
+  };
+
+ private:
+  static constexpr uint64_t kMagic = 0x0280028002800280ull;
+
+  struct Resources {
+    Config config;
+    std::unique_ptr<OutOfBand> oob;
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Planner> planner;
+  };
+
+  Status connect(const UniqueId& id, const InitOptions& options);
+  Result<Work> bind_call(const Call& call);
+  Result<std::vector<Call>> pair_self_transfers(const std::vector<Call>& calls);
+
+  uint64_t magic_ = kMagic;
+  const uint32_t rank_;
+  const uint32_t nranks_;
+  const int device_;  // CUDA ordinal, -1 for a CPU rank
+  std::atomic<bool> ready_{false};
+  std::atomic<bool> released_{false};
+  std::atomic<bool> aborted_{false};
+  bool finalized_ = false;
+  std::atomic<int> uses_{0};
+  std::atomic<Code> async_error_{Code::kSuccess};
+  uint64_t sequence_ = 0;
+  std::unique_ptr<Resources> resources_;
+  uint64_t end_magic_ = kMagic;
+};
+
+}  // namespace talaria

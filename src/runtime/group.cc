@@ -1,0 +1,86 @@
+#include "runtime/group.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/os.h"
+
+namespace talaria {
+namespace {
+
+// The submissions of one kind of engine run together.
+Status run_kind(std::vector<Submission>& submissions, EngineKind kind) {
+  std::vector<Submission*> mine;
+  for (Submission& submission : submissions) {
+    if (submission.engine->kind() == kind) mine.push_back(&submission);
+  }
+  return mine.empty() ? Status() : mine.front()->engine->run(mine);
+}
+
+}  // namespace
+
+Group& Group::current() {
+  thread_local Group group;
+  return group;
+}
+
+Status Group::end() {
+  if (depth_ == 0) return fail(Code::kInvalidUsage, "ncclGroupEnd: not in a group call.");
+  if (--depth_ > 0) return Status();
+  // Taken out first: the group is empty again whatever happens below.
+  std::vector<InitJob> inits = std::exchange(inits_, {});
+  const Calls calls = std::exchange(calls_, {});
+  const Status error = std::exchange(error_, Status());
+  TRY(error);
+  TRY(run_inits(std::move(inits)));
+  return run_calls(calls);
+}
+
+// Ranks wait for each other inside init, so each needs a thread. One that fails ends the others.
+Status Group::run_inits(std::vector<InitJob> jobs) {
+  std::vector<Status> results(jobs.size());
+  const auto run = [&](size_t i) {
+    results[i] = jobs[i].comm->init(jobs[i].id, jobs[i].options, jobs[i].config);
+    if (results[i].ok()) return;
+    for (const InitJob& job : jobs) job.comm->abort();
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < jobs.size(); ++i) {
+    threads.emplace_back([&run, i] {
+      set_thread_name("talaria-init");
+      run(i);
+    });
+  }
+  if (!jobs.empty()) run(0);
+  for (std::thread& thread : threads) thread.join();
+
+  const auto failed = std::find_if(results.begin(), results.end(), [](const Status& status) { return !status.ok(); });
+  for (InitJob& job : jobs) {
+    if (failed != results.end()) job.comm->release();
+    *job.out = failed == results.end() ? job.comm.release() : nullptr;
+  }
+  return failed == results.end() ? Status() : *failed;
+}
+
+Status Group::run_calls(const Calls& calls) {
+  // Per communicator, in order of first use.
+  std::vector<std::pair<Communicator*, std::vector<Call>>> lists;
+  for (const auto& [comm, call] : calls) {
+    const Communicator* wanted = comm;
+    auto found = std::find_if(lists.begin(), lists.end(), [&](const auto& list) { return list.first == wanted; });
+    if (found == lists.end()) found = lists.insert(lists.end(), {comm, {}});
+    found->second.push_back(call);
+  }
+  std::vector<Communicator::Use> uses;
+  std::vector<Submission> submissions;
+  for (auto& [comm, list] : lists) {
+    uses.emplace_back(*comm);
+    if (comm->released()) return fail(Code::kInvalidArgument, "comm {} has already been destroyed", static_cast<const void*>(comm));
+    for (Submission& submission : TRY(comm->bind(list))) submissions.push_back(std::move(submission));
+  }
+  // GPU ranks only enqueue; CPU ranks block until done.
+  TRY(run_kind(submissions, EngineKind::kDevice));
+  return run_kind(submissions, EngineKind::kHost);
+}
+
+}  // namespace talaria

@@ -1,0 +1,49 @@
+// Group: what one thread has started between ncclGroupStart and the matching ncclGroupEnd.
+//
+// Thread-local by the API's definition. Inits of a group run side by side, each on a thread of its own; operations are
+// bound per communicator and handed to the engines together, so that one thread can drive many ranks.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/communicator.h"
+
+namespace talaria {
+
+struct InitJob {
+  Communicator** out;
+  std::unique_ptr<Communicator> comm;
+  UniqueId id;
+  InitOptions options;
+  Config config;
+};
+
+class Group {
+ public:
+  // The calling thread's group.
+  static Group& current();
+
+  void start() { ++depth_; }
+  Status end();
+  bool open() const { return depth_ > 0; }
+  void add(InitJob job) { inits_.push_back(std::move(job)); }
+  void add(Communicator& comm, const Call& call) { calls_.emplace_back(&comm, call); }
+  // The first error inside an open group makes its end fail and drops everything queued.
+  void poison(Status status) {
+    if (error_.ok()) error_ = status;
+  }
+
+ private:
+  using Calls = std::vector<std::pair<Communicator*, Call>>;
+  static Status run_inits(std::vector<InitJob> jobs);
+  static Status run_calls(const Calls& calls);
+
+  int depth_ = 0;
+  Status error_;
+  std::vector<InitJob> inits_;
+  Calls calls_;
+};
+
+}  // namespace talaria

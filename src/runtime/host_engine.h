@@ -1,0 +1,38 @@
+// HostEngine: a CPU rank. Mailbox in shared memory, works run by the calling thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "engine/host/executor.h"
+#include "runtime/engine.h"
+#include "transport/shared_memory.h"
+
+namespace talaria {
+
+class HostEngine final : public Engine {
+ public:
+  explicit HostEngine(const Config& config);
+  EngineKind kind() const override { return EngineKind::kHost; }
+  Result<RankCard> open(uint32_t rank, const MailboxLayout& layout) override;
+  Status connect(std::span<const RankCard> cards, OutOfBand& oob) override;
+  Form form() const override { return form_; }
+  Status run(std::span<Submission* const> submissions) override;
+  void abort() override { aborted_.store(true, std::memory_order_release); }
+  Status drain() override { return Status(); }
+  Status health() override { return Status(); }
+
+ private:
+  Status connect_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
+
+  Config config_;
+  HostRank rank_;
+  HostExecutor executor_;
+  SharedMemory mailbox_;
+  std::vector<SharedMemory> opened_;
+  Form form_ = Form::kStaged;
+  std::atomic<bool> aborted_{false};
+};
+
+}  // namespace talaria

@@ -1,0 +1,120 @@
+#include "runtime/runtime.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/os.h"
+#include "runtime/communicator.h"
+#include "runtime/engine.h"
+#include "runtime/group.h"
+
+namespace talaria {
+namespace {
+
+constexpr int kHostDevice = -1;
+
+Status check_place(int nranks, int rank) {
+  if (nranks >= 1 && rank >= 0 && rank < nranks) return Status();
+  return fail(Code::kInvalidArgument, "Invalid rank requested : {}/{}", rank, nranks);
+}
+
+Status check_devices(int ndev, const int* devices, int visible) {
+  std::vector<int> seen;
+  for (int i = 0; i < ndev; ++i) {
+    const int device = devices == nullptr ? i : devices[i];
+    if (device < 0 || device >= visible) {
+      return fail(Code::kInvalidArgument, "Invalid device {} for rank {}: {} devices are visible", device, i, visible);
+    }
+    if (std::find(seen.begin(), seen.end(), device) != seen.end()) {
+      return fail(Code::kInvalidUsage, "Device {} is given twice; every rank of ncclCommInitAll needs its own", device);
+    }
+    seen.push_back(device);
+  }
+  return Status();
+}
+
+// Runs `action` as a group of its own, or as part of the caller's.
+template <typename Action>
+Status grouped(Action action) {
+  Group& group = Group::current();
+  group.start();
+  const Status status = action(group);
+  if (!status.ok()) group.poison(status);
+  const Status ended = group.end();
+  return status.ok() ? ended : status;
+}
+
+}  // namespace
+
+Status init_rank(Communicator** out, int nranks, const UniqueId& id, int rank, const InitOptions& options) {
+  *out = nullptr;
+  return grouped([&](Group& group) -> Status {
+    TRY(check_place(nranks, rank));
+    const Config config = read_config();
+    const int device = visible_devices(config) > 0 ? TRY(current_device()) : kHostDevice;
+    group.add(InitJob{out, std::make_unique<Communicator>(rank, nranks, device), id, options, config});
+    return Status();
+  });
+}
+
+Status init_all(Communicator** out, int ndev, const int* devices) {
+  const Config config = read_config();
+  const int visible = visible_devices(config);
+  std::fill(out, out + std::max(ndev, 0), nullptr);
+  if (ndev < 1) return fail(Code::kInvalidArgument, "Invalid device count requested : {}", ndev);
+  if (visible > 0) TRY(check_devices(ndev, devices, visible));
+  const UniqueId id = TRY(create_unique_id(config));
+  return grouped([&](Group& group) -> Status {
+    for (int i = 0; i < ndev; ++i) {
+      const int device = visible == 0 ? kHostDevice : devices == nullptr ? i : devices[i];
+      group.add(InitJob{out + i, std::make_unique<Communicator>(i, ndev, device), id, InitOptions{}, config});
+    }
+    return Status();
+  });
+}
+
+Status finalize(Communicator& comm) { return comm.finalize(); }
+
+Status destroy(Communicator* comm) {
+  const Status drained = comm->finalize_if_needed();
+  comm->release();
+  return drained;
+}
+
+Status abort(Communicator* comm) {
+  comm->abort();
+  comm->release();
+  return Status();
+}
+
+Result<Communicator*> checked_handle(void* handle, const char* function) {
+  if (handle == nullptr) return fail(Code::kInvalidArgument, "{} : comm argument is NULL", function);
+  auto* comm = static_cast<Communicator*>(handle);
+  if (!comm->intact()) return fail(Code::kInvalidArgument, "Error: corrupted comm object detected");
+  if (comm->released()) return fail(Code::kInvalidArgument, "comm {} has already been destroyed", handle);
+  return comm;
+}
+
+int rank_of(const Communicator& comm) { return static_cast<int>(comm.rank()); }
+int count_of(const Communicator& comm) { return static_cast<int>(comm.nranks()); }
+int device_of(const Communicator& comm) { return comm.device(); }
+Code async_error_of(const Communicator& comm) { return comm.async_error(); }
+
+Status group_start() {
+  Group::current().start();
+  return Status();
+}
+
+Status group_end() { return Group::current().end(); }
+
+Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream) {
+  return grouped([&](Group& group) -> Status {
+    TRY(comm.check(collective));
+    group.add(comm, Call{collective, input, output, stream});
+    return Status();
+  });
+}
+
+}  // namespace talaria

@@ -25,6 +25,12 @@ void tell(Guest& guest, const Reply& reply) {
   }
 }
 
+// A seated rank has nothing to say: whatever arrives from it means that it left or is broken.
+bool has_left(const Guest& guest) {
+  char byte;
+  return recv(guest.socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
 Reply refusal(Code code, const std::string& text) {
   Reply reply{};
   reply.code = static_cast<int32_t>(code);
@@ -43,7 +49,9 @@ void Root::run(int stop) {
     for (const auto& [rank, guest] : seats_) watched.push_back({guest.socket.get(), POLLIN, 0});
     std::vector<Guest> guests = lobby_.wait(timeout_msec(), watched);
     if (watched[0].revents != 0) return;
-    watch_seats(std::span(watched).subspan(1));
+    // Looked at after the poll, so that a rank that left and came back finds its seat free.
+    const bool seats_stir = std::ranges::any_of(watched, [](const pollfd& entry) { return entry.revents != 0; });
+    if (seats_stir || !guests.empty()) drop_those_who_left();
     for (Guest& guest : guests) seat(std::move(guest));
     if (!failed_ && nranks_ != 0 && seats_.size() == nranks_) introduce_all();
     else settle_complaint();
@@ -80,6 +88,7 @@ void Root::seat(Guest guest) {
   if (nranks_ != 0 && greeting.nranks != nranks_ && !seats_.empty()) {
     complain(Code::kInvalidUsage, fmt::format("{} joined with {} ranks, but {} with {} ranks", who, greeting.nranks,
                                               describe(seats_.begin()->second.greeting), nranks_));
+    ++told_;
     return tell(guest, refusal(code_, complaint_));
   }
   if (const auto taken = seats_.find(greeting.rank); taken != seats_.end()) {
@@ -92,11 +101,9 @@ void Root::seat(Guest guest) {
   seats_.emplace(greeting.rank, std::move(guest));
 }
 
-// A seated rank has nothing to say: whatever arrives from it means that it left or is broken.
-void Root::watch_seats(std::span<const pollfd> watched) {
-  auto seat = seats_.begin();
-  for (const pollfd& entry : watched) {
-    if (entry.revents == 0) {
+void Root::drop_those_who_left() {
+  for (auto seat = seats_.begin(); seat != seats_.end();) {
+    if (!has_left(seat->second)) {
       ++seat;
       continue;
     }

@@ -39,7 +39,7 @@ class Root {
 
  private:
   void seat(Guest guest);
-  void watch_seats(std::span<const pollfd> watched);
+  void drop_those_who_left();
   void complain(Code code, std::string text);
   void settle_complaint();
   void introduce_all();

@@ -103,6 +103,12 @@ class CheckLayers(unittest.TestCase):
         self.assert_offence("src/base/f.h:1: f has 6 parameters",
                             {"src/base/f.h": "void f(int a, int b, int c, int d, int e, std::pair<int, int> f);\n"})
 
+    def test_excuse_with_a_reason(self):
+        text = "// The driver's. budget: signature of cuLaunchKernel\nvoid f(int a, int b, int c, int d, int e, int g);\n"
+        code, output = self.check({"src/base/f.h": text}, "--no-headers")
+        self.assertEqual(code, 0, output)
+        self.assert_offence("f has 6 parameters", {"src/base/f.h": text.replace("signature of cuLaunchKernel", "")})
+
     def test_entry_points_may_have_many_parameters(self):
         text = "int pncclReduce(int a, int b, int c, int d, int e, int f) { return 0; }\n"
         code, output = self.check({"src/api/collectives.cc": text}, "--no-headers")

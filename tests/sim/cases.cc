@@ -1,6 +1,6 @@
 #include "sim/cases.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -71,7 +71,11 @@ Bytes random_data(DataType type, uint64_t count, bool signed_zeros, Random& rand
     case DataType::kBfloat16: fill<uint16_t>(bytes, [&] { return bfloat_from_float(number()); }); break;
     case DataType::kFloat32: fill<float>(bytes, [&] { return number() * (signed_zeros ? 1.0f : 1.1f); }); break;
     case DataType::kFloat64: fill<double>(bytes, [&] { return number() * (signed_zeros ? 1.0 : 1.1); }); break;
-    default: fill<uint8_t>(bytes, [&] { return static_cast<uint8_t>(random()); });
+    default:
+      for (size_t i = 0; i < bytes.size(); i += 8) {
+        const uint64_t value = random();
+        std::memcpy(&bytes[i], &value, std::min<size_t>(8, bytes.size() - i));
+      }
   }
   return bytes;
 }

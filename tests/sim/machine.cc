@@ -2,7 +2,7 @@
 // acknowledgements, design §6 lines 5 and 6).
 #include "sim/machine.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

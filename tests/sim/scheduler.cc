@@ -1,5 +1,5 @@
 // The choice of the next action: any runnable actor of any rank, or the arrival of any store.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -151,11 +151,11 @@ def check_budgets(tree):
         for function in functions_of(text):
             where = f"{name}:{function.line}: {function.name}"
             above = text.split("\n")[max(function.line - 2, 0)]
-            if EXCUSE.search(above) or ABI_NAME.fullmatch(function.name):
+            if EXCUSE.search(above):
                 continue
             if function.lines > FUNCTION_LINES:
                 yield f"{where} has {function.lines} lines, at most {FUNCTION_LINES}"
-            if function.parameters > PARAMETERS:
+            if function.parameters > PARAMETERS and not ABI_NAME.fullmatch(function.name):
                 yield f"{where} has {function.parameters} parameters, at most {PARAMETERS}"
 
 

@@ -45,6 +45,17 @@ ncclResult_t guarded(const char* function, Body&& body) {
   }
 }
 
+// The same for entry points that may stand in a group: a failure becomes the group's too, so that a caller who looks
+// at ncclGroupEnd only does not miss it.
+template <typename Body>
+ncclResult_t guarded_in_group(const char* function, Body&& body) {
+  return guarded(function, [&]() -> Status {
+    const Status status = body();
+    if (!status.ok()) note_group_failure(status);
+    return status;
+  });
+}
+
 // The same for entry points without an error channel: `body` returns a Result, `fallback` stands for a failure.
 template <typename Value, typename Body>
 Value guarded_value(const char* function, Value fallback, Body&& body) {

@@ -87,7 +87,7 @@ Status submit_request(const Request& request, ncclComm_t comm, cudaStream_t stre
 }
 
 ncclResult_t enter(const Request& request, ncclComm_t comm, cudaStream_t stream) {
-  return guarded(request.function, [&] { return submit_request(request, comm, stream); });
+  return guarded_in_group(request.function, [&] { return submit_request(request, comm, stream); });
 }
 
 }  // namespace
@@ -137,32 +137,32 @@ ncclResult_t pncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, in
 }
 
 ncclResult_t pncclReduce(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t, cudaStream_t) {
-  return guarded("Reduce", [] { return not_supported("ncclReduce"); });
+  return guarded_in_group("Reduce", [] { return not_supported("ncclReduce"); });
 }
 
 ncclResult_t pncclAlltoAll(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) {
-  return guarded("AlltoAll", [] { return not_supported("ncclAlltoAll"); });
+  return guarded_in_group("AlltoAll", [] { return not_supported("ncclAlltoAll"); });
 }
 
 ncclResult_t pncclGather(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) {
-  return guarded("Gather", [] { return not_supported("ncclGather"); });
+  return guarded_in_group("Gather", [] { return not_supported("ncclGather"); });
 }
 
 ncclResult_t pncclScatter(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) {
-  return guarded("Scatter", [] { return not_supported("ncclScatter"); });
+  return guarded_in_group("Scatter", [] { return not_supported("ncclScatter"); });
 }
 
 ncclResult_t pncclPutSignal(const void*, size_t, ncclDataType_t, int, ncclWindow_t, size_t, int, int, unsigned int,
                             ncclComm_t, cudaStream_t) {
-  return guarded("PutSignal", [] { return not_supported("ncclPutSignal"); });
+  return guarded_in_group("PutSignal", [] { return not_supported("ncclPutSignal"); });
 }
 
 ncclResult_t pncclSignal(int, int, int, unsigned int, ncclComm_t, cudaStream_t) {
-  return guarded("Signal", [] { return not_supported("ncclSignal"); });
+  return guarded_in_group("Signal", [] { return not_supported("ncclSignal"); });
 }
 
 ncclResult_t pncclWaitSignal(int, ncclWaitSignalDesc_t*, ncclComm_t, cudaStream_t) {
-  return guarded("WaitSignal", [] { return not_supported("ncclWaitSignal"); });
+  return guarded_in_group("WaitSignal", [] { return not_supported("ncclWaitSignal"); });
 }
 
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t*, void*, ncclDataType_t, ncclScalarResidence_t, ncclComm_t) {

@@ -40,7 +40,7 @@ ncclResult_t answer(const char* function, ncclComm_t comm, int* out, const char*
 }
 
 ncclResult_t refuse_new_communicator(const char* function, ncclComm_t* newcomm) {
-  return guarded(function, [&] {
+  return guarded_in_group(function, [&] {
     if (newcomm != nullptr) *newcomm = nullptr;
     return not_supported(function);
   });
@@ -63,13 +63,14 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId) {
 }
 
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
-  return guarded("CommInitRank", [&] { return init_one("CommInitRank", comm, {nranks, rank, commId}, nullptr); });
+  return guarded_in_group("CommInitRank",
+                          [&] { return init_one("CommInitRank", comm, {nranks, rank, commId}, nullptr); });
 }
 
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                      ncclConfig_t* config) {
-  return guarded("CommInitRankConfig",
-                 [&] { return init_one("CommInitRankConfig", comm, {nranks, rank, commId}, config); });
+  return guarded_in_group("CommInitRankConfig",
+                          [&] { return init_one("CommInitRankConfig", comm, {nranks, rank, commId}, config); });
 }
 
 ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int, int, int, ncclUniqueId*, ncclConfig_t*) {
@@ -77,7 +78,7 @@ ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int, int, int, ncclU
 }
 
 ncclResult_t pncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {
-  return guarded("CommInitAll", [&]() -> Status {
+  return guarded_in_group("CommInitAll", [&]() -> Status {
     TRY(check_pointer(comm, "CommInitAll", "comms"));
     if (ndev < 1) return fail(Code::kInvalidArgument, "Invalid device count requested : {}", ndev);
     return init_all(communicators_of(comm), ndev, devlist);

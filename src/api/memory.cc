@@ -36,7 +36,10 @@ ncclResult_t pncclCommRegister(const ncclComm_t, void*, size_t, void** handle) {
 ncclResult_t pncclCommDeregister(const ncclComm_t, void*) { return refuse("ncclCommDeregister"); }
 
 ncclResult_t pncclCommWindowRegister(ncclComm_t, void*, size_t, ncclWindow_t* win, int) {
-  return refuse_pointer("ncclCommWindowRegister", win);
+  return guarded_in_group("CommWindowRegister", [&] {
+    if (win != nullptr) *win = nullptr;
+    return not_supported("ncclCommWindowRegister");
+  });
 }
 
 ncclResult_t pncclCommWindowDeregister(ncclComm_t, ncclWindow_t) { return refuse("ncclCommWindowDeregister"); }

@@ -109,6 +109,11 @@ Status group_start() {
 
 Status group_end() { return Group::current().end(); }
 
+void note_group_failure(Status status) {
+  Group& group = Group::current();
+  if (group.open()) group.poison(status);
+}
+
 Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream) {
   return grouped([&](Group& group) -> Status {
     TRY(comm.check(collective));

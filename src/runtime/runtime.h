@@ -52,6 +52,8 @@ Code async_error_of(const Communicator& comm);
 // --- operations and groups. Outside a group an operation is a group of one.
 Status group_start();
 Status group_end();
+// A failure found before the runtime was called, as a wrong argument is: makes the end of an open group fail with it.
+void note_group_failure(Status status);
 Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream);
 
 }  // namespace talaria

@@ -15,7 +15,8 @@ struct Release {
 };
 
 constexpr Release kReleases[] = {
-    {21403, 24}, {21701, 40}, {21801, 48}, {22602, 48}, {22703, 72}, {22809, 80}, {22902, 88}, {23007, 96}, {23102, 112},
+    {21403, 24}, {21701, 40}, {21801, 48}, {22602, 48}, {22703, 72},
+    {22809, 80}, {22902, 88}, {23007, 96}, {23102, 112},
 };
 
 // The struct as a caller of `release` passes it: every int undefined, every pointer null, and padding full of `filler`.

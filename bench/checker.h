@@ -17,7 +17,8 @@ namespace talaria::bench {
 
 class Checker {
  public:
-  Checker(const Operation& operation, int nranks, uint64_t seed) : operation_(operation), nranks_(nranks), seed_(seed) {}
+  Checker(const Operation& operation, int nranks, uint64_t seed)
+      : operation_(operation), nranks_(nranks), seed_(seed) {}
 
   // Writes fresh inputs, and rubbish to outputs and guards. Ranks that prepare the same sequence get matching data.
   void prepare(std::span<const Rank> ranks, const Case& row, bool in_place);

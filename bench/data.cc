@@ -53,7 +53,8 @@ template <int kMantissa, int kBias, typename Word>
 Word encode_float(int32_t value) {
   const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
   const int exponent = static_cast<int>((bits >> 23) & 0xff) - 127 + kBias;
-  const uint32_t word = (static_cast<uint32_t>(exponent) << kMantissa) | ((bits >> (23 - kMantissa)) & ((1u << kMantissa) - 1));
+  const uint32_t word =
+      (static_cast<uint32_t>(exponent) << kMantissa) | ((bits >> (23 - kMantissa)) & ((1u << kMantissa) - 1));
   const uint32_t sign = (bits >> 31) << (sizeof(Word) * 8 - 1);
   return static_cast<Word>(value == 0 ? 0 : word | sign);
 }

@@ -79,7 +79,8 @@ void declare_work(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("-y,--stream_null", options.null_stream, "use the default stream (0 or 1)");
   app.add_option("-G,--cudagraph", options.graph_launches, "capture the iterations as a graph, launch it so many times")
       ->check(CLI::Range(0, 1 << 30));
-  app.add_option("-C,--report_cputime", options.report_cpu_time, "report the time of the calls, not of the work (0 or 1)");
+  app.add_option("-C,--report_cputime", options.report_cpu_time,
+                 "report the time of the calls, not of the work (0 or 1)");
   app.add_option("-T,--timeout", options.timeout_seconds, "end the program after so many seconds; 0 never")
       ->check(CLI::Range(0, 1 << 30));
   app.add_option("--seed", options.seed, "seed of the input data (default: a new one each run)");

@@ -64,7 +64,8 @@ void Report::row(const Case& row, const Measurement& out_of_place, const Measure
 }
 
 void Report::measurement(const Case& row, const Measurement& measurement) {
-  const double algorithm_bandwidth = measurement.usec > 0 ? static_cast<double>(row.bytes()) / measurement.usec / 1e3 : 0;
+  const double algorithm_bandwidth =
+      measurement.usec > 0 ? static_cast<double>(row.bytes()) / measurement.usec / 1e3 : 0;
   const double bus_bandwidth = algorithm_bandwidth * operation_.bus_factor(options_.nranks());
   fmt::print("  {}  {:6.2f}  {:6.2f}  {:>6}", time_text(measurement.usec), algorithm_bandwidth, bus_bandwidth,
              measurement.wrong ? fmt::format("{}", *measurement.wrong) : "N/A");

@@ -53,8 +53,8 @@ class World {
   char* labels_;  // kLabelBytes per rank
 };
 
-// Runs body(0..processes-1), each in a process of its own (in this one if it is the only one), and returns the exit code
-// of the whole: the first that is not 0. When one process fails the others, which may wait for it, are ended.
+// Runs body(0..processes-1), each in a process of its own (in this one if it is the only one), and returns the exit
+// code of the whole: the first that is not 0. When one process fails the others, which may wait for it, are ended.
 int run_processes(int processes, const std::function<int(int)>& body);
 
 }  // namespace talaria::bench

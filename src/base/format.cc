@@ -1,5 +1,6 @@
-// The one copy of fmt's implementation. Everybody else includes only <fmt/core.h>, which is ten times cheaper to compile;
-// Debian ships the compiled library only as a shared one, which a library living in other people's processes must not need.
+// The one copy of fmt's implementation. Everybody else includes only <fmt/core.h>, which is ten times cheaper to
+// compile; Debian ships the compiled library only as a shared one, which a library living in other people's processes
+// must not need.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

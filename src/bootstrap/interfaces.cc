@@ -83,10 +83,11 @@ Result<Interface> choose_interface(std::span<const Interface> found, const Confi
     if (best == nullptr || reluctance(interface, named) < reluctance(*best, named)) best = &interface;
   }
   if (best != nullptr) return *best;
-  return fail(config.socket_ifname.empty() && family.empty() ? Code::kSystem : Code::kInvalidUsage,
-              "Bootstrap : no socket interface found (NCCL_SOCKET_IFNAME={}, NCCL_SOCKET_FAMILY={}; this machine has: {})",
-              config.socket_ifname.empty() ? "unset" : config.socket_ifname, family.empty() ? "unset" : family,
-              describe(found));
+  return fail(
+      config.socket_ifname.empty() && family.empty() ? Code::kSystem : Code::kInvalidUsage,
+      "Bootstrap : no socket interface found (NCCL_SOCKET_IFNAME={}, NCCL_SOCKET_FAMILY={}; this machine has: {})",
+      config.socket_ifname.empty() ? "unset" : config.socket_ifname, family.empty() ? "unset" : family,
+      describe(found));
 }
 
 }  // namespace talaria

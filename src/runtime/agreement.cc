@@ -18,8 +18,8 @@ void copy_text(char (&to)[16], const std::string& from) { std::strncpy(to, from.
 Status require_equal(std::span<const ChoiceInputs> all, const char* variable, const char (ChoiceInputs::*field)[16]) {
   for (uint32_t r = 1; r < all.size(); ++r) {
     if (std::strcmp(all[r].*field, all[0].*field) == 0) continue;
-    return fail(Code::kInvalidUsage, "{} differs: \"{}\" on rank 0, \"{}\" on rank {}; set it alike on all ranks", variable,
-                all[0].*field, all[r].*field, r);
+    return fail(Code::kInvalidUsage, "{} differs: \"{}\" on rank 0, \"{}\" on rank {}; set it alike on all ranks",
+                variable, all[0].*field, all[r].*field, r);
   }
   return Status();
 }
@@ -76,13 +76,15 @@ ChoiceInputs choice_inputs_of(const Config& config, const Engine& engine, int mi
 Result<Agreement> agree(std::span<const ChoiceInputs> all) {
   for (uint32_t r = 0; r < all.size(); ++r) {
     if (all[r].version != all[0].version) {
-      return fail(Code::kInvalidUsage, "Mismatched NCCL version detected : rank 0 speaks Talaria protocol {}, rank {} {}",
-                  all[0].version, r, all[r].version);
+      return fail(Code::kInvalidUsage,
+                  "Mismatched NCCL version detected : rank 0 speaks Talaria protocol {}, rank {} {}", all[0].version, r,
+                  all[r].version);
     }
     if (all[r].kind != all[0].kind) {
       return fail(Code::kInvalidUsage,
                   "rank 0 is a {} rank, rank {} is a {} rank: a communicator cannot mix them; set TALARIA_DEVICE alike",
-                  all[0].kind == EngineKind::kHost ? "CPU" : "GPU", r, all[r].kind == EngineKind::kHost ? "CPU" : "GPU");
+                  all[0].kind == EngineKind::kHost ? "CPU" : "GPU", r,
+                  all[r].kind == EngineKind::kHost ? "CPU" : "GPU");
     }
   }
   TRY(require_equal(all, "TALARIA_ALGO", &ChoiceInputs::algorithm));

@@ -17,7 +17,8 @@ size_t call_bytes(const Call& call) { return call.collective.count * bytes_of(ca
 // Both sides order their transfers by the same distance, so that no cycle of waits can form.
 uint32_t distance(const Call& call, uint32_t rank, uint32_t nranks) {
   const auto peer = static_cast<uint32_t>(call.collective.root);
-  return call.collective.operation == Operation::kSend ? (peer + nranks - rank) % nranks : (rank + nranks - peer) % nranks;
+  return call.collective.operation == Operation::kSend ? (peer + nranks - rank) % nranks
+                                                       : (rank + nranks - peer) % nranks;
 }
 
 // Appends to the last submission while the stream stays the same.
@@ -95,8 +96,9 @@ Result<std::vector<Call>> Communicator::pair_self_transfers(const std::vector<Ca
     list.push_back(call);
   }
   if (sends.size() != receives.size()) {
-    return fail(Code::kInvalidUsage, "Trying to send to self without a matching recv: rank {} has {} sends, {} receives",
-                rank_, sends.size(), receives.size());
+    return fail(Code::kInvalidUsage,
+                "Trying to send to self without a matching recv: rank {} has {} sends, {} receives", rank_,
+                sends.size(), receives.size());
   }
   for (size_t i = 0; i < sends.size(); ++i) {
     if (call_bytes(sends[i]) != call_bytes(receives[i])) {

@@ -26,7 +26,8 @@ Status Communicator::init(const UniqueId& id, const InitOptions& options, Config
     set_async_error(status.code());
     return status;
   }
-  log_info(kLogInit, "comm {} rank {} nranks {} device {} - Init COMPLETE", static_cast<const void*>(this), rank_, nranks_, device_);
+  log_info(kLogInit, "comm {} rank {} nranks {} device {} - Init COMPLETE", static_cast<const void*>(this), rank_,
+           nranks_, device_);
   ready_.store(true, std::memory_order_release);
   return Status();
 }
@@ -55,7 +56,8 @@ Status Communicator::connect(const UniqueId& id, const InitOptions& options) {
 }
 
 Status Communicator::finalize() {
-  if (finalized_) return fail(Code::kInvalidArgument, "comm {} has already been finalized", static_cast<const void*>(this));
+  if (finalized_)
+    return fail(Code::kInvalidArgument, "comm {} has already been finalized", static_cast<const void*>(this));
   finalized_ = true;
   return resources_ != nullptr && resources_->engine != nullptr ? resources_->engine->drain() : Status();
 }

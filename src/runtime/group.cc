@@ -75,7 +75,8 @@ Status Group::run_calls(const Calls& calls) {
   std::vector<Submission> submissions;
   for (auto& [comm, list] : lists) {
     uses.emplace_back(*comm);
-    if (comm->released()) return fail(Code::kInvalidArgument, "comm {} has already been destroyed", static_cast<const void*>(comm));
+    if (comm->released())
+      return fail(Code::kInvalidArgument, "comm {} has already been destroyed", static_cast<const void*>(comm));
     for (Submission& submission : TRY(comm->bind(list))) submissions.push_back(std::move(submission));
   }
   // GPU ranks only enqueue; CPU ranks block until done.

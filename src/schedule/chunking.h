@@ -2,7 +2,8 @@
 //
 // A call's data is cut into `blocks` (one per rank, or a single one). A block is cut into pieces of at most `piece`
 // elements, dealt to lanes and rounds in turn: piece (lane, round) starts at (round · lanes + lane) · piece.
-// Every message is one piece; a piece may be empty, its message is still sent, so message counts depend on the plan only.
+// Every message is one piece; a piece may be empty, its message is still sent, so message counts depend on the plan
+// only.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,8 @@ struct Shape {
 class RefList {
  public:
   RefList(std::initializer_list<Ref> refs) : size_(refs.size()) { data_ = refs.begin(); }
-  RefList(const std::vector<Ref>& refs) : data_(refs.data()), size_(refs.size()) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  RefList(const std::vector<Ref>& refs) : data_(refs.data()), size_(refs.size()) {}
   const Ref* begin() const { return data_; }
   const Ref* end() const { return data_ + size_; }
   size_t size() const { return size_; }
@@ -66,7 +67,9 @@ class Plan {
   PlanView view() const;
 
   // For the simulator's mutation tests only: the same plan with other parts, not sealed again.
-  void replace_refs(std::vector<Ref> refs, std::vector<Step> steps) { refs_ = std::move(refs), steps_ = std::move(steps); }
+  void replace_refs(std::vector<Ref> refs, std::vector<Step> steps) {
+    refs_ = std::move(refs), steps_ = std::move(steps);
+  }
   void replace_peers(std::vector<PeerUse> peers) { peers_ = std::move(peers); }
 
  private:

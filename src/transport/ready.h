@@ -1,7 +1,8 @@
 // The ready word: "you may use my buffer, and here is how" in two 8-byte halves that each carry the use count's tag.
 //
 // H0 = tag24 | offset40; H1 = tag24 | slot16 | generation20 | kind3 (design §5.3). Both halves must carry the tag, so a
-// torn 16-byte store is never mistaken for a whole one. For a peer in the same process slot16 | offset40 is the address.
+// torn 16-byte store is never mistaken for a whole one. For a peer in the same process slot16 | offset40 is the
+// address.
 #pragma once
 
 #include <cstdint>

@@ -51,8 +51,9 @@ Result<SharedMemory> SharedMemory::open(const std::string& name, size_t bytes) {
   memory.name_ = name;
   const UniqueFd fd(shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0600));
   if (!fd.valid()) {
-    return fail(Code::kSystem, "opening a peer's shared memory /dev/shm{} failed: {} (do both processes share /dev/shm?)",
-                name, strerror(errno));
+    return fail(Code::kSystem,
+                "opening a peer's shared memory /dev/shm{} failed: {} (do both processes share /dev/shm?)", name,
+                strerror(errno));
   }
   memory.data_ = TRY(map(fd.get(), bytes, name));
   memory.bytes_ = bytes;

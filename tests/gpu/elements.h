@@ -1,4 +1,5 @@
-// Elements for tests: reproducible random inputs, and what a collective must make of them, computed without the library.
+// Elements for tests: reproducible random inputs, and what a collective must make of them, computed without the
+// library.
 //
 // Inputs are small integers, so that sums, maxima and averages over 2, 4 or 8 ranks are exact in every type and order.
 #pragma once
@@ -13,8 +14,9 @@
 
 namespace talaria::gpu_test {
 
-inline constexpr DataType kTestTypes[] = {DataType::kInt8,    DataType::kUint8,   DataType::kInt32,   DataType::kInt64,
-                                          DataType::kFloat16, DataType::kFloat32, DataType::kFloat64, DataType::kBfloat16};
+inline constexpr DataType kTestTypes[] = {DataType::kInt8,    DataType::kUint8,   DataType::kInt32,
+                                          DataType::kInt64,   DataType::kFloat16, DataType::kFloat32,
+                                          DataType::kFloat64, DataType::kBfloat16};
 
 // The seed of this run: TALARIA_TEST_SEED, or random. Every failure message carries it.
 uint64_t run_seed();

@@ -180,8 +180,9 @@ Scenario ScenarioBuilder::finish() {
 }
 
 Call random_call(const Room& room, Random& random) {
-  static constexpr DataType kTypes[] = {DataType::kInt8,    DataType::kUint8,   DataType::kInt32,   DataType::kInt64,
-                                        DataType::kFloat16, DataType::kFloat32, DataType::kFloat64, DataType::kBfloat16};
+  static constexpr DataType kTypes[] = {DataType::kInt8,    DataType::kUint8,   DataType::kInt32,
+                                        DataType::kInt64,   DataType::kFloat16, DataType::kFloat32,
+                                        DataType::kFloat64, DataType::kBfloat16};
   static constexpr ReduceOp kReductions[] = {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kAvg};
   for (;;) {
     const auto catalog = algorithm_catalog();

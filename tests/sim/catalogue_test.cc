@@ -35,7 +35,8 @@ std::vector<Kind> all_kinds() {
 
 std::string kind_name(const testing::TestParamInfo<Kind>& info) {
   return std::string(info.param.algorithm->name) + "_" + name_of(info.param.operation) +
-         (info.param.form == Form::kDirect ? "_direct" : "_staged") + (is_packet(info.param.channel) ? "_packet" : "_bulk");
+         (info.param.form == Form::kDirect ? "_direct" : "_staged") +
+         (is_packet(info.param.channel) ? "_packet" : "_bulk");
 }
 
 class Catalogue : public testing::TestWithParam<Kind> {};
@@ -47,7 +48,8 @@ Scenario all_counts(const Kind& kind, const Room& room, Random& random) {
   ScenarioBuilder builder(room, random);
   const uint64_t n = room.nranks;
   for (uint64_t count : {uint64_t{0}, uint64_t{1}, n - 1, n + 1, uint64_t{37}, 8 * n + 3}) {
-    Call call{kind.algorithm, {}, kind.form, kind.channel, 1 + static_cast<uint32_t>(below(random, room.lanes)), random()};
+    Call call{kind.algorithm, {}, kind.form, kind.channel, 1 + static_cast<uint32_t>(below(random, room.lanes)),
+              random()};
     const ReduceOp reduce = reduces(kind.operation) ? kReductions[below(random, 3)] : ReduceOp::kNone;
     call.collective = {kind.operation, kTypes[below(random, std::size(kTypes))], reduce,
                        static_cast<int32_t>(below(random, n)), count};
@@ -69,8 +71,8 @@ TEST_P(Catalogue, GivesTheOraclesResults) {
       const Room room{nranks, 2, depth, 32};
       const Scenario scenario = all_counts(kind, room, random);
       const Report report = run_checked(scenario, random());
-      ASSERT_EQ(report.verdict, Verdict::kOk)
-          << nranks << " ranks, depth " << depth << ", seed " << seed << ": " << name_of(report.verdict) << " " << report.text;
+      ASSERT_EQ(report.verdict, Verdict::kOk) << nranks << " ranks, depth " << depth << ", seed " << seed << ": "
+                                              << name_of(report.verdict) << " " << report.text;
       ++scenarios;
     }
   }

@@ -1,5 +1,5 @@
-// Machine: N virtual ranks on one thread, one action at a time. The executor's rules are in machine_step.cc, the ends of
-// operations and launches in machine.cc, the choice of the next action in scheduler.cc.
+// Machine: N virtual ranks on one thread, one action at a time. The executor's rules are in machine_step.cc, the ends
+// of operations and launches in machine.cc, the choice of the next action in scheduler.cc.
 #pragma once
 
 #include <map>

@@ -232,7 +232,8 @@ void Machine::compute(Stream& stream, const Step& step) {
                                      : input_offset(op.chunking, step.block, piece);
       // An empty piece touches nothing, wherever it would lie.
       const uint64_t begin = piece.count == 0 ? buffer.begin : buffer.begin + offset * size;
-      check(from.access({begin, begin + bytes}, buffer, false, {stream.thread, stream.clock}), stream, "reads a buffer");
+      check(from.access({begin, begin + bytes}, buffer, false, {stream.thread, stream.clock}), stream,
+            "reads a buffer");
       if (!fault_) std::copy(from.at(begin), from.at(begin + bytes), value.begin());
     }
     if (fault_) return;
@@ -273,8 +274,9 @@ void Machine::write_direct(Stream& stream, const Ref& ref, const ByteRange& rang
     to.store_pending(target);
     const auto first = stream.value.begin() + static_cast<ptrdiff_t>(part.begin);
     std::vector<std::byte> data(first, first + static_cast<ptrdiff_t>(part.end - part.begin));
-    lane_of(stream).stores.issue(Store{stream.thread, false, nullptr, ref.peer,
-                                       [&to, target, data = std::move(data)] { to.store_arrived(target, data.data()); }});
+    lane_of(stream).stores.issue(Store{stream.thread, false, nullptr, ref.peer, [&to, target, data = std::move(data)] {
+                                         to.store_arrived(target, data.data());
+                                       }});
   }
 }
 
@@ -336,11 +338,12 @@ void Machine::publish(Stream& stream, const Ref& ref, bool direct) {
     const bool in_place = is_direct(stream.op, stream.rank, stream.lane, output);
     const VectorClock clock = published_clock(stream);
     for (int half = 0; half < 2; ++half) {
-      lane_of(stream).stores.issue(Store{stream.thread, false, &word.tag[half], ref.peer, [&word, half, tag, in_place, clock] {
-                                           word.tag[half] = tag;
-                                           if (half == 1) word.direct = in_place;
-                                           word.clock.join(clock);
-                                         }});
+      lane_of(stream).stores.issue(
+          Store{stream.thread, false, &word.tag[half], ref.peer, [&word, half, tag, in_place, clock] {
+                  word.tag[half] = tag;
+                  if (half == 1) word.direct = in_place;
+                  word.clock.join(clock);
+                }});
     }
     return;
   }

@@ -61,7 +61,8 @@ class Mutator {
     Ref& ref = refs_[step.first_ref + k];
     const Ref original = ref;
     const bool source = k < step.sources;
-    const std::string where = fmt::format("{} {} {} {} {}", here, source ? "source" : "sink", k, name_of(ref.place), ref.peer);
+    const std::string where =
+        fmt::format("{} {} {} {} {}", here, source ? "source" : "sink", k, name_of(ref.place), ref.peer);
     const auto drop = [&](uint8_t flag, Change change) {
       if ((original.flags & flag) == 0) return;
       ref.flags ^= flag;

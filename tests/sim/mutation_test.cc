@@ -137,8 +137,9 @@ bool is_caught(const Mutant& mutant, uint32_t rank, const Plan* original, std::v
 
 const Justification* justification_of(const Kind& kind, uint32_t nranks, const Mutant& mutant) {
   for (const Justification& row : kJustified) {
-    if (kind_name(kind) == row.kind && mutant.change == row.change && row.place.value_or(mutant.place) == mutant.place &&
-        row.source.value_or(mutant.source) == mutant.source && row.nranks.value_or(nranks) == nranks) {
+    if (kind_name(kind) == row.kind && mutant.change == row.change &&
+        row.place.value_or(mutant.place) == mutant.place && row.source.value_or(mutant.source) == mutant.source &&
+        row.nranks.value_or(nranks) == nranks) {
       return &row;
     }
   }
@@ -182,7 +183,8 @@ TEST_P(Mutation, EveryMutantIsCaughtOrJustified) {
   for (const auto& [what, where] : survivors) ADD_FAILURE() << kind_name(kind) << " survives: " << what << where;
   for (const Justification& row : kJustified) {
     if (kind_name(kind) != row.kind) continue;
-    EXPECT_TRUE(used.count(&row) == 1) << "not needed: " << row.kind << ", " << name_of(row.change) << ": " << row.reason;
+    EXPECT_TRUE(used.count(&row) == 1) << "not needed: " << row.kind << ", " << name_of(row.change) << ": "
+                                       << row.reason;
   }
   EXPECT_GT(mutants, 5u);
   std::printf("%s: %u mutants, %u caught\n", kind_name(kind).c_str(), mutants, caught);

@@ -1,7 +1,7 @@
 // Oracle: the results an operation must have, by plain loops over ranks and elements. Knows no plan.
 //
-// Where the order of additions shows, it follows the order each algorithm documents: rank order, or around the ring with
-// a rounding at every hop.
+// Where the order of additions shows, it follows the order each algorithm documents: rank order, or around the ring
+// with a rounding at every hop.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Scale mode: thousands of ranks in one event loop, with real data and an α–β clock, without a memory model.
 //
-// Every stream runs until a wait stops it; what it waits for wakes it. Streams and FIFOs form a Kahn network, so results
-// and times do not depend on the order of events.
+// Every stream runs until a wait stops it; what it waits for wakes it. Streams and FIFOs form a Kahn network, so
+// results and times do not depend on the order of events.
 #pragma once
 
 #include <memory>

@@ -45,7 +45,8 @@ TEST(Scale, RingAllReduceOf4096RanksIsRightWithinTenSeconds) {
   scale.inputs = &inputs;
   const ScaleReport report = run_scaled(scale);
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  std::printf("4096 ranks: plans %.1f s, in all %.1f s of processor time, %.0f us simulated\n", built, seconds, report.usec);
+  std::printf("4096 ranks: plans %.1f s, in all %.1f s of processor time, %.0f us simulated\n", built, seconds,
+              report.usec);
   ASSERT_EQ(report.verdict, Verdict::kOk) << report.text;
   EXPECT_EQ(report.steps, uint64_t{kRanks} * (2 * kRanks - 1));
   // Integers wrap, so the order of the sum does not matter: one plain sum checks every rank.
@@ -111,7 +112,8 @@ TEST(Scale, SeesADeadlockAndALeftOverMessage) {
   scale.chunking.rounds = 2;
   EXPECT_EQ(run_scaled(scale).verdict, Verdict::kDeadlock);
 
-  Plan lonely(Shape{Operation::kAllReduce, 0, 0, 2, Form::kStaged}, 1), idle(Shape{Operation::kAllReduce, 0, 1, 2, Form::kStaged}, 1);
+  Plan lonely(Shape{Operation::kAllReduce, 0, 0, 2, Form::kStaged}, 1),
+      idle(Shape{Operation::kAllReduce, 0, 1, 2, Form::kStaged}, 1);
   lonely.begin_stream();
   lonely.add(0, {Ref{Place::kInput, 0, 0, 0, 0}}, {Ref{Place::kInbox, kWait | kSignal, 0, 0, 1}});
   ASSERT_TRUE(lonely.seal().ok());

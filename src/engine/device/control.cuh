@@ -52,7 +52,9 @@ struct Fifo {
   __device__ uint64_t* word(std::byte* mailbox, uint64_t index) const {
     return reinterpret_cast<uint64_t*>(mailbox + layout.flags + index * kFlagStride);
   }
-  __device__ uint64_t credits() const { return memory.comm.layout.fifo_index(memory.work.channel, memory.comm.nranks, 0, 0); }
+  __device__ uint64_t credits() const {
+    return memory.comm.layout.fifo_index(memory.work.channel, memory.comm.nranks, 0, 0);
+  }
   __device__ const uint64_t* my_tail() const { return word(memory.comm.mailbox, own_index); }
   __device__ const uint64_t* my_credit() const { return word(memory.comm.mailbox, credits() + own_index); }
   __device__ uint64_t* peer_tail() const { return word(peer_mailbox, peer_index); }
@@ -73,8 +75,9 @@ struct Resolved {
 };
 
 // An inbox. Source: message q = received, published by the producer's tail or by its tags. Sink: message q = sent,
-// stored once the slot's last message is known to be consumed, q - max(acked, credit) < depth; the credit word is looked
-// at only where the implied acknowledgement does not suffice. Tail pairs with tail, credit with credit, across the pair.
+// stored once the slot's last message is known to be consumed, q - max(acked, credit) < depth; the credit word is
+// looked at only where the implied acknowledgement does not suffice. Tail pairs with tail, credit with credit, across
+// the pair.
 template <class Protocol>
 __device__ __forceinline__ void resolve_inbox(const GroupMemory& memory, const Ref& ref, bool source, Resolved& out) {
   const Fifo fifo(memory, ref, memory.lane);

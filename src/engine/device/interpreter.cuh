@@ -1,5 +1,6 @@
-// Interpreter: the kernel body. A block is one lane of one rank; each of its warp groups walks the rank's works and runs
-// its stream of each: per step, the control warp prepares a task, the group carries it out, the control warp signals.
+// Interpreter: the kernel body. A block is one lane of one rank; each of its warp groups walks the rank's works and
+// runs its stream of each: per step, the control warp prepares a task, the group carries it out, the control warp
+// signals.
 //
 // A fault ends the steps of a stream, not its walk: its control warp still meets the others and then stops its group.
 #pragma once

@@ -48,8 +48,8 @@ inline KernelKey key_of(const Work& work) {
 inline constexpr uint32_t kMaxThreadsPerBlock = 512;
 
 // Threads of one warp group (step stream): a multiple of 32, streams * result <= kMaxThreadsPerBlock. `piece_bytes` is
-// the largest piece of the batch's works (Chunking::piece * element size): short pieces start faster with fewer threads.
-// Ranks need not agree on it.
+// the largest piece of the batch's works (Chunking::piece * element size): short pieces start faster with fewer
+// threads. Ranks need not agree on it.
 uint32_t threads_per_stream(const KernelKey& key, uint32_t streams, uint64_t piece_bytes = UINT64_MAX);
 
 }  // namespace talaria

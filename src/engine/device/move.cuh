@@ -39,7 +39,8 @@ struct Sinks<0> {
   __device__ __forceinline__ explicit Sinks(const GroupMemory& group_memory) : memory(group_memory) {}
   __device__ __forceinline__ void store(uint32_t index, Pack value) const {
 #pragma unroll 1
-    for (uint32_t d = 0; d < memory.task.sinks; ++d) ptx::store(packs_of(memory, memory.task.sources + d) + index, value);
+    for (uint32_t d = 0; d < memory.task.sinks; ++d)
+      ptx::store(packs_of(memory, memory.task.sources + d) + index, value);
   }
 };
 
@@ -89,7 +90,8 @@ __device__ __forceinline__ void reduce_two_packs(const GroupMemory& memory, cons
 #pragma unroll
     for (uint32_t u = 0; u < kUnroll; ++u) {
       const uint32_t index = first + u * group.threads;
-      if (index < count) a[u] = ptx::load_relaxed(first_source + index), b[u] = ptx::load_relaxed(second_source + index);
+      if (index < count)
+        a[u] = ptx::load_relaxed(first_source + index), b[u] = ptx::load_relaxed(second_source + index);
     }
 #pragma unroll
     for (uint32_t u = 0; u < kUnroll; ++u) {

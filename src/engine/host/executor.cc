@@ -203,7 +203,8 @@ void HostExecutor::signal_ref(const Work& work, const Ref& ref, bool source) {
     ++state.sent;
     // pairs with the tail load in ref_available (source) at the peer
     if (signals) {
-      word(peer, layout.tail_offset(work.channel, rank_.rank, kLane, ref.fifo)).store(state.sent, std::memory_order_release);
+      word(peer, layout.tail_offset(work.channel, rank_.rank, kLane, ref.fifo))
+          .store(state.sent, std::memory_order_release);
     }
     return;
   }
@@ -211,7 +212,8 @@ void HostExecutor::signal_ref(const Work& work, const Ref& ref, bool source) {
   const uint32_t depth = layout.channels[work.channel].depth;
   if (signals && credits_each_slot(use_of(work, ref.peer).receives[ref.fifo], work.chunking.rounds, depth)) {
     // pairs with the credit load in ref_available (sink) at the peer
-    word(peer, layout.credit_offset(work.channel, rank_.rank, kLane, ref.fifo)).store(state.received, std::memory_order_release);
+    word(peer, layout.credit_offset(work.channel, rank_.rank, kLane, ref.fifo))
+        .store(state.received, std::memory_order_release);
   }
 }
 
@@ -237,7 +239,8 @@ std::byte* HostExecutor::locate(const Work& work, const Step& step, const Ref& r
 bool HostExecutor::reached_directly(const Ref& ref) const {
   if (ref.place != Place::kPeerInput && ref.place != Place::kPeerOutput) return false;
   const uint64_t offset = rank_.layout.ready_offset(ref.peer, kLane, ref.place == Place::kPeerInput ? 0 : 1);
-  return ready_kind(ReadyWord{0, word(rank_.mailbox, offset + 8).load(std::memory_order_relaxed)}) == ReadyKind::kAddress;
+  return ready_kind(ReadyWord{0, word(rank_.mailbox, offset + 8).load(std::memory_order_relaxed)}) ==
+         ReadyKind::kAddress;
 }
 
 FifoState& HostExecutor::fifo(const Work& work, const Ref& ref) const {

@@ -1,8 +1,8 @@
 // HostExecutor: runs the works of one CPU rank, a step at a time, without ever blocking.
 //
 // Each of a work's streams is a cursor; advance() moves every cursor as far as its flags allow and returns. One thread
-// can therefore drive many ranks by calling their executors in turn. CPU ranks use one lane. Waiting words are polled by
-// the caller's loop; what each word means and who writes it is in docs/memory_model.md.
+// can therefore drive many ranks by calling their executors in turn. CPU ranks use one lane. Waiting words are polled
+// by the caller's loop; what each word means and who writes it is in docs/memory_model.md.
 //
 // Not thread-safe: one thread at a time per executor. `abort` may be set from any thread.
 #pragma once
@@ -19,7 +19,8 @@
 
 namespace talaria {
 
-// What a rank's executor knows of its place in the communicator. Filled at connect, then constant, but for the counters.
+// What a rank's executor knows of its place in the communicator. Filled at connect, then constant, but for the
+// counters.
 struct HostRank {
   uint32_t rank = 0;
   uint32_t nranks = 0;

@@ -23,7 +23,9 @@ struct Vectors<Half> {
   using D = hn::ScalableTag<float>;
   using V = hn::VFromD<D>;
   using D16 = hn::Rebind<hwy::float16_t, D>;
-  static V load(D d, const Half* p) { return hn::PromoteTo(d, hn::LoadU(D16(), reinterpret_cast<const hwy::float16_t*>(p))); }
+  static V load(D d, const Half* p) {
+    return hn::PromoteTo(d, hn::LoadU(D16(), reinterpret_cast<const hwy::float16_t*>(p)));
+  }
   static void store(D, V v, Half* p) {
     hn::StoreU(hn::DemoteTo(D16(), v), D16(), reinterpret_cast<hwy::float16_t*>(p));
   }
@@ -46,7 +48,8 @@ struct Vectors<Bfloat> {
     const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu))));
     const auto is_nan = hn::RebindMask(du, hn::IsNaN(v));
     const auto result = hn::IfThenElse(is_nan, hn::Set(du, 0x7fffu), rounded);
-    hn::StoreU(hn::DemoteTo(D16(), hn::BitCast(hn::RebindToSigned<DU>(), result)), D16(), reinterpret_cast<uint16_t*>(p));
+    hn::StoreU(hn::DemoteTo(D16(), hn::BitCast(hn::RebindToSigned<DU>(), result)), D16(),
+               reinterpret_cast<uint16_t*>(p));
   }
 };
 

@@ -62,7 +62,8 @@ struct Builder {
   void push_inputs() {
     if (shape.nranks == 1) return;
     plan.begin_stream(direct() ? Condition::kInputStaged : Condition::kAlways);
-    for (uint32_t d = 1; d < shape.nranks; ++d) plan.add(at_distance(d), {own_input()}, {inbox(at_distance(d), kInputs)});
+    for (uint32_t d = 1; d < shape.nranks; ++d)
+      plan.add(at_distance(d), {own_input()}, {inbox(at_distance(d), kInputs)});
   }
   void drain_results() {
     if (shape.nranks == 1) return;

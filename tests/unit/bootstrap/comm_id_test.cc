@@ -29,7 +29,8 @@ bool meets(const std::string& endpoint, int rank, int nranks) {
 }
 
 TEST(CommId, IdsAreEqualForEqualTextOnly) {
-  Result<UniqueId> a = create_unique_id(config_at("127.0.0.1:23456")), b = create_unique_id(config_at("127.0.0.1:23456")),
+  Result<UniqueId> a = create_unique_id(config_at("127.0.0.1:23456")),
+                   b = create_unique_id(config_at("127.0.0.1:23456")),
                    c = create_unique_id(config_at("127.0.0.1:23457"));
   ASSERT_TRUE(a.ok() && b.ok() && c.ok());
   EXPECT_EQ(memcmp(&*a, &*b, sizeof(UniqueId)), 0);

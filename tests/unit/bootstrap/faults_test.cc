@@ -26,7 +26,8 @@ class Texts {
     texts_.push_back(text);
   }
   bool all_mention(const std::string& part) const {
-    return !texts_.empty() && std::ranges::all_of(texts_, [&](const std::string& text) { return mentions(text, part); });
+    return !texts_.empty() &&
+           std::ranges::all_of(texts_, [&](const std::string& text) { return mentions(text, part); });
   }
   std::string joined() const {
     std::string all;

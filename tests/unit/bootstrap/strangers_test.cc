@@ -1,4 +1,5 @@
-// Whoever is not invited must neither hold up nor break a rendezvous; whoever is, but says something impossible, is told.
+// Whoever is not invited must neither hold up nor break a rendezvous; whoever is, but says something impossible, is
+// told.
 #include <gtest/gtest.h>
 
 #include <cstring>

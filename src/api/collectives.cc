@@ -6,7 +6,7 @@
 namespace talaria::api {
 namespace {
 
-constexpr int kNoReduction = -1;
+constexpr int kNoReduction = 0;  // never read
 
 // An operation in the C caller's words. Enums are plain ints here: a C caller can pass anything.
 struct Request {
@@ -29,7 +29,7 @@ Result<DataType> checked_type(const Request& request) {
 }
 
 Result<ReduceOp> checked_reduction(const Request& request, DataType type) {
-  if (request.reduction == kNoReduction) return ReduceOp::kNone;
+  if (!reduces(request.operation)) return ReduceOp::kNone;
   if (request.reduction < 0 || request.reduction >= kReduceOps) {
     return fail(Code::kInvalidArgument, "{} : {} is no reduction of this communicator (0..{})", request.function,
                 request.reduction, kReduceOps - 1);

@@ -1,0 +1,213 @@
+// What the operations answer to wrong arguments, and that the communicator works afterwards.
+#include <cstdint>
+#include <string>
+
+#include "api/host_ranks.h"
+
+namespace talaria::test {
+namespace {
+
+// The arguments of any operation; each row of kOperations takes what it has a parameter for.
+struct Arguments {
+  const void* input;
+  void* output;
+  size_t count = 4;
+  int type = ncclFloat32;
+  int reduction = ncclSum;
+  int root = 0;
+  ncclComm_t comm;
+
+  ncclDataType_t datatype() const { return static_cast<ncclDataType_t>(type); }
+  ncclRedOp_t op() const { return static_cast<ncclRedOp_t>(reduction); }
+};
+
+struct OperationRow {
+  const char* name;
+  bool reduces, has_root, reads, writes;
+  ncclResult_t (*call)(const Arguments&);
+};
+
+constexpr OperationRow kOperations[] = {
+    {"AllReduce", true, false, true, true,
+     [](const Arguments& a) {
+       return ncclAllReduce(a.input, a.output, a.count, a.datatype(), a.op(), a.comm, nullptr);
+     }},
+    {"ReduceScatter", true, false, true, true,
+     [](const Arguments& a) {
+       return ncclReduceScatter(a.input, a.output, a.count, a.datatype(), a.op(), a.comm, nullptr);
+     }},
+    {"AllGather", false, false, true, true,
+     [](const Arguments& a) { return ncclAllGather(a.input, a.output, a.count, a.datatype(), a.comm, nullptr); }},
+    {"Broadcast", false, true, true, true,
+     [](const Arguments& a) {
+       return ncclBroadcast(a.input, a.output, a.count, a.datatype(), a.root, a.comm, nullptr);
+     }},
+    {"Bcast", false, true, false, true,
+     [](const Arguments& a) { return ncclBcast(a.output, a.count, a.datatype(), a.root, a.comm, nullptr); }},
+    {"Send", false, true, true, false,
+     [](const Arguments& a) { return ncclSend(a.input, a.count, a.datatype(), a.root, a.comm, nullptr); }},
+    {"Recv", false, true, false, true,
+     [](const Arguments& a) { return ncclRecv(a.output, a.count, a.datatype(), a.root, a.comm, nullptr); }},
+};
+
+class ArgumentsTest : public HostRanks {
+ protected:
+  void SetUp() override { ASSERT_EQ(clique_.result(), ncclSuccess) << ncclGetLastError(nullptr); }
+  // A wrong argument must cost nothing but the call.
+  void TearDown() override {
+    float in[3] = {1, 2, 3}, out[3] = {};
+    EXPECT_EQ(ncclAllReduce(in, out, 3, ncclFloat32, ncclSum, clique_[0], nullptr), ncclSuccess);
+    EXPECT_EQ(out[2], 3);
+    ncclResult_t error = ncclInternalError;
+    EXPECT_EQ(ncclCommGetAsyncError(clique_[0], &error), ncclSuccess);
+    EXPECT_EQ(error, ncclSuccess);
+  }
+  Arguments good() {
+    return {.input = in_, .output = out_, .comm = clique_[0]};
+  }
+  static void expect(ncclResult_t wanted, ncclResult_t got, const std::string& text) {
+    EXPECT_EQ(got, wanted) << text;
+    EXPECT_EQ(ncclGetLastError(nullptr), text);
+  }
+
+  Clique clique_{1};
+  double in_[8] = {}, out_[8] = {};
+};
+
+TEST_F(ArgumentsTest, NullCommunicator) {
+  for (const OperationRow& row : kOperations) {
+    Arguments bad = good();
+    bad.comm = nullptr;
+    expect(ncclInvalidArgument, row.call(bad), std::string(row.name) + " : comm argument is NULL");
+  }
+}
+
+TEST_F(ArgumentsTest, ForeignHandle) {
+  alignas(64) char memory[4096] = {};
+  for (const OperationRow& row : kOperations) {
+    Arguments bad = good();
+    bad.comm = reinterpret_cast<ncclComm_t>(memory);
+    expect(ncclInvalidArgument, row.call(bad), "Error: corrupted comm object detected");
+  }
+}
+
+TEST_F(ArgumentsTest, DatatypeOutOfRange) {
+  for (const OperationRow& row : kOperations) {
+    for (int type : {-1, static_cast<int>(ncclNumTypes), 1 << 30}) {
+      Arguments bad = good();
+      bad.type = type;
+      expect(ncclInvalidArgument, row.call(bad),
+             std::string(row.name) + " : " + std::to_string(type) + " is no datatype (0..11)");
+    }
+  }
+}
+
+TEST_F(ArgumentsTest, ReductionOutOfRange) {
+  for (const OperationRow& row : kOperations) {
+    if (!row.reduces) continue;
+    for (int reduction : {-2, -1, static_cast<int>(ncclNumOps), 1 << 30}) {
+      Arguments bad = good();
+      bad.reduction = reduction;
+      expect(ncclInvalidArgument, row.call(bad),
+             std::string(row.name) + " : " + std::to_string(reduction) +
+                 " is no reduction of this communicator (0..4)");
+    }
+  }
+}
+
+TEST_F(ArgumentsTest, RootOutOfRange) {
+  for (const OperationRow& row : kOperations) {
+    if (!row.has_root) continue;
+    for (int root : {-1, 1, 1 << 30}) {
+      Arguments bad = good();
+      bad.root = root;
+      expect(ncclInvalidArgument, row.call(bad),
+             std::string(row.name) + " : rank " + std::to_string(root) + " is outside the communicator (0..0)");
+    }
+  }
+}
+
+TEST_F(ArgumentsTest, NullBuffers) {
+  for (const OperationRow& row : kOperations) {
+    Arguments no_input = good(), no_output = good();
+    no_input.input = nullptr;
+    no_output.output = nullptr;
+    if (row.reads) {
+      expect(ncclInvalidArgument, row.call(no_input), std::string(row.name) + " : sendbuff argument is NULL");
+    }
+    if (row.writes && row.reads) {
+      expect(ncclInvalidArgument, row.call(no_output), std::string(row.name) + " : recvbuff argument is NULL");
+    }
+    if (row.writes && !row.reads) {
+      EXPECT_EQ(row.call(no_output), ncclInvalidArgument) << row.name;
+    }
+  }
+}
+
+TEST_F(ArgumentsTest, CountOfZeroNeedsNoBuffers) {
+  for (const OperationRow& row : kOperations) {
+    Arguments nothing = good();
+    nothing.count = 0;
+    nothing.input = nothing.output = nullptr;
+    EXPECT_EQ(row.call(nothing), ncclSuccess) << row.name << ": " << ncclGetLastError(nullptr);
+  }
+}
+
+TEST_F(ArgumentsTest, CountOfZeroIsCheckedLikeAnyOther) {
+  for (const OperationRow& row : kOperations) {
+    Arguments bad = good();
+    bad.count = 0;
+    bad.type = 77;
+    EXPECT_EQ(row.call(bad), ncclInvalidArgument) << row.name;
+  }
+}
+
+TEST_F(ArgumentsTest, MoreThanMemoryHolds) {
+  for (const OperationRow& row : kOperations) {
+    for (size_t count : {SIZE_MAX, SIZE_MAX / 4, SIZE_MAX / 4 + 1, SIZE_MAX / 8 + 1}) {
+      Arguments bad = good();
+      bad.count = count;
+      expect(ncclInvalidArgument, row.call(bad),
+             std::string(row.name) + " : " + std::to_string(count) + " elements of 4 bytes do not fit into memory");
+    }
+  }
+}
+
+TEST_F(ArgumentsTest, ReductionsToComeAreNamed) {
+  for (const OperationRow& row : kOperations) {
+    if (!row.reduces) continue;
+    for (auto [reduction, name] : {std::pair(ncclProd, "prod"), std::pair(ncclMin, "min")}) {
+      Arguments later = good();
+      later.reduction = reduction;
+      expect(ncclInvalidUsage, row.call(later),
+             std::string(row.name) + " : reduction " + name + " is not supported yet");
+    }
+  }
+}
+
+TEST_F(ArgumentsTest, ReducedTypesToComeAreNamed) {
+  for (const OperationRow& row : kOperations) {
+    if (!row.reduces) continue;
+    for (auto [type, name] : {std::pair(ncclUint32, "uint32"), std::pair(ncclUint64, "uint64"),
+                              std::pair(ncclFloat8e4m3, "fp8_e4m3"), std::pair(ncclFloat8e5m2, "fp8_e5m2")}) {
+      Arguments later = good();
+      later.type = type;
+      expect(ncclInvalidUsage, row.call(later),
+             std::string(row.name) + " : reducing datatype " + name + " is not supported yet");
+    }
+  }
+}
+
+TEST_F(ArgumentsTest, EveryTypeCanBeMoved) {
+  for (int type = 0; type < ncclNumTypes; ++type) {
+    Arguments any = good();
+    any.type = type;
+    for (const OperationRow& row : kOperations) {
+      if (row.reduces || std::string(row.name) == "Send" || std::string(row.name) == "Recv") continue;
+      EXPECT_EQ(row.call(any), ncclSuccess) << row.name << " of type " << type << ": " << ncclGetLastError(nullptr);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace talaria::test

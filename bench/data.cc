@@ -160,8 +160,10 @@ void DataSet::choose_range() {
     encode_offset_ = type_.type == ncclUint64 ? uint64_t{1} << 63 : 0;
   } else if (is(ncclAvg) && type_.floating) {  // multiples of n, so that the average is a value of the type
     scale_ = nranks_;
-    limit = std::min<int64_t>(std::max<int64_t>(limit / nranks_, 1), 4096);
-    if (!averages_exactly(limit)) tolerance_ = std::ldexp(2.0 * nranks_, -type_.mantissa_bits);
+    limit = std::min<int64_t>(limit / nranks_, 4096);
+    const int64_t exact = largest_exact_average(limit);
+    if (exact < 2) tolerance_ = std::ldexp(2.0 * nranks_, -type_.mantissa_bits);
+    limit = std::max<int64_t>(exact < 2 ? limit : exact, 1);
   } else if (is(ncclAvg)) {
     negative = false;  // how a negative integer average is rounded is not ours to check
   }
@@ -174,15 +176,14 @@ void DataSet::choose_range() {
   if (terms > 1) window_ = static_cast<int>(std::clamp<int64_t>(limit / largest, 1, nranks_));
 }
 
-// A library may scale each input by 1/n in the type, or the sum.
-bool DataSet::averages_exactly(int64_t limit) const {
-  if (limit * nranks_ > type_.exact) return false;
+// A library may scale each input by 1/n in the type, or the sum: up to which average do both give it exactly?
+int64_t DataSet::largest_exact_average(int64_t limit) const {
   const double inverse = round_to(1.0 / nranks_, type_.mantissa_bits);
   for (int64_t average = 1; average <= limit; ++average) {
     const double product = inverse * static_cast<double>(average * nranks_);
-    if (round_to(product, type_.mantissa_bits) != static_cast<double>(average)) return false;
+    if (round_to(product, type_.mantissa_bits) != static_cast<double>(average)) return average - 1;
   }
-  return true;
+  return limit;
 }
 
 template <typename Int>

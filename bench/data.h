@@ -24,7 +24,7 @@ class DataSet {
   void reduced(uint64_t first, size_t count, std::byte* out) const;
   // The number of elements of `got` that are not what they should be.
   uint64_t count_wrong(const std::byte* got, const std::byte* expected, size_t count) const;
-  // False when averages are compared with a tolerance: 1/n times n is not 1 in this type.
+  // False when averages are compared with a tolerance: for a few n, 1/n times n is not 1 in this type.
   bool exact() const { return tolerance_ == 0; }
 
  private:
@@ -33,7 +33,7 @@ class DataSet {
   template <typename Int>
   void values(int rank, uint64_t first, int count, Int* out) const;
   void choose_range();
-  bool averages_exactly(int64_t limit) const;
+  int64_t largest_exact_average(int64_t limit) const;
   bool narrow() const { return type_.bytes < 8 && type_.type != ncclUint32; }
   bool is(ncclRedOp_t op) const { return reduction_ != nullptr && reduction_->op == op; }
 

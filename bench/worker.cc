@@ -58,7 +58,9 @@ void Worker::open_ranks() {
                                          rank.device->description()));
     ranks_.push_back(std::move(rank));
   }
-  if (options_.graph_launches > 0 && !ranks_[0].device->has_graphs()) fatal("--cudagraph: CPU ranks have no CUDA graphs");
+  if (options_.graph_launches > 0 && !ranks_[0].device->has_graphs()) {
+    end_process(kExitUsage, "--cudagraph: CPU ranks have no CUDA graphs");
+  }
 }
 
 void Worker::connect() {

@@ -53,7 +53,6 @@ void World::barrier() {
   const bool crowded = static_cast<unsigned>(threads_) > std::thread::hardware_concurrency();
   for (int spin = crowded ? 1 << 14 : 0; spin < 1 << 14; ++spin) {
     if (shared_->generation.load(std::memory_order_acquire) != generation) return;
-    __builtin_ia32_pause();
   }
   shared_->sleepers.fetch_add(1);
   while (shared_->generation.load() == generation) futex(shared_->generation, FUTEX_WAIT, generation);

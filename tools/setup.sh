@@ -82,6 +82,7 @@ fi
 build=build/$preset
 mkdir -p "$build"
 mv "$log" "$build/setup.log"
+trap - EXIT
 log=$build/setup.log
 say "building in $build"
 quietly cmake --preset "$preset" "${settings[@]}"

@@ -106,7 +106,7 @@ __device__ __forceinline__ void resolve_inbox(const GroupMemory& memory, const R
 }
 
 template <class Protocol>
-__device__ __forceinline__ Resolved resolve(GroupMemory& memory, const Group& group, const Ref& ref, bool source) {
+__device__ __forceinline__ Resolved resolve(const GroupMemory& memory, const Ref& ref, bool source) {
   Resolved out{Operand{nullptr, 0, ref.peer << 8}, Signal{nullptr, 0}, true};
   if (ref.flags & kRaw) out.operand.meta |= kOperandRaw;
   FaultReason reason = FaultReason::kAborted;
@@ -124,7 +124,7 @@ __device__ __forceinline__ Resolved resolve(GroupMemory& memory, const Group& gr
       reason = FaultReason::kUnsupported;
       out.ok = false;
   }
-  if (!out.ok) record_fault(memory, group, reason, ref.peer, ref.place);
+  if (!out.ok) record_fault(memory, reason, ref.peer, ref.place);
   return out;
 }
 
@@ -168,7 +168,7 @@ __device__ inline bool prepare(GroupMemory& memory, const Group& group, const St
   const Work& work = memory.work;
   const uint32_t total = uint32_t{step.sources} + step.sinks;
   if (step.sources == 0 || total > kMaxOperands) {
-    if (group.thread == 0) record_fault(memory, group, FaultReason::kUnsupported, memory.comm.rank, Place::kReady);
+    if (group.thread == 0) record_fault(memory, FaultReason::kUnsupported, memory.comm.rank, Place::kReady);
     return false;
   }
   if (group.thread == 0) {
@@ -185,7 +185,7 @@ __device__ inline bool prepare(GroupMemory& memory, const Group& group, const St
   bool ok = true, misaligned = false, zeroes = false, raw = false;
 #pragma unroll 1
   for (uint32_t i = group.thread; i < total; i += kWarp) {
-    const Resolved ref = resolve<Protocol>(memory, group, refs[i], i < memory.task.sources);
+    const Resolved ref = resolve<Protocol>(memory, refs[i], i < memory.task.sources);
     ok &= ref.ok;
     misaligned |= reinterpret_cast<uintptr_t>(ref.operand.address) % Protocol::kAlignment != 0;
     zeroes |= (ref.operand.meta & kOperandZero) != 0;

@@ -53,13 +53,13 @@ __device__ __forceinline__ void store_word_to_sinks(const GroupMemory& memory, u
 }
 
 // The packet of word `index`, given the first look at it. Sets `failed` when the wait is ended.
-__device__ __forceinline__ uint64_t await_packet(const GroupMemory& memory, const Group& group, const Operand& operand,
-                                                 uint32_t index, Pack packet, bool& failed) {
+__device__ __forceinline__ uint64_t await_packet(const GroupMemory& memory, const Operand& operand, uint32_t index,
+                                                 Pack packet, bool& failed) {
   Patience patience;
   while (!failed && !is_tagged(packet, operand.tag)) {
     packet = ptx::load_relaxed(reinterpret_cast<const Pack*>(operand.address) + index);
     if (patience.ends(memory)) {
-      record_fault(memory, group, FaultReason::kAborted, operand.meta >> 8, Place::kInbox);
+      record_fault(memory, FaultReason::kAborted, operand.meta >> 8, Place::kInbox);
       failed = true;
     }
   }
@@ -68,8 +68,7 @@ __device__ __forceinline__ uint64_t await_packet(const GroupMemory& memory, cons
 
 // Word `index` of all sources, reduced. Up to four inboxes are looked at together.
 template <class Reduce>
-__device__ __forceinline__ uint64_t gather_word(const GroupMemory& memory, const Group& group, uint32_t index,
-                                                bool& failed) {
+__device__ __forceinline__ uint64_t gather_word(const GroupMemory& memory, uint32_t index, bool& failed) {
   constexpr uint32_t kAhead = 4;
   const Task& task = memory.task;
   const uint32_t bytes = word_bytes(task, index);
@@ -87,7 +86,7 @@ __device__ __forceinline__ uint64_t gather_word(const GroupMemory& memory, const
     for (uint32_t j = 0; j < kAhead; ++j) {
       if (s + j >= task.sources) break;
       const Operand operand = memory.operands[s + j];
-      const uint64_t word = operand.tag != 0 ? await_packet(memory, group, operand, index, look[j], failed)
+      const uint64_t word = operand.tag != 0 ? await_packet(memory, operand, index, look[j], failed)
                                              : load_user_word(memory, operand, index, bytes);
       if (s + j == 0) result.start(word, operand.meta & kOperandRaw, memory.average);
       else result.add(word, operand.meta & kOperandRaw, memory.average);
@@ -125,7 +124,7 @@ struct Packet {
     } else if constexpr (!Reduce::kCopies) {
 #pragma unroll 1
       for (uint32_t index = group.thread; index < words && !failed; index += group.threads) {
-        const uint64_t word = gather_word<Reduce>(memory, group, index, failed);
+        const uint64_t word = gather_word<Reduce>(memory, index, failed);
         if (!failed) store_word_to_sinks(memory, index, word);
       }
     }
@@ -157,7 +156,7 @@ struct Packet {
         const uint32_t index = first + u * group.threads;
         if (index >= words) break;
         uint64_t word = look[u].low;
-        if (source.tag != 0) word = await_packet(memory, group, source, index, look[u], failed);
+        if (source.tag != 0) word = await_packet(memory, source, index, look[u], failed);
         if (!failed) store_word_to_sinks(memory, index, word);
       }
     }

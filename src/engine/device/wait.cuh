@@ -9,8 +9,7 @@
 namespace talaria::device {
 
 // First writer wins; the claim is an atomic of this GPU only, which is all that can race here.
-__device__ inline void record_fault(const GroupMemory& memory, const Group& group, FaultReason reason, uint32_t peer,
-                                    Place place) {
+__device__ inline void record_fault(const GroupMemory& memory, FaultReason reason, uint32_t peer, Place place) {
   FaultRecord* fault = memory.comm.fault;
   if (fault == nullptr || atomicCAS(&fault->valid, 0u, kFaultClaimed) != 0) return;
   fault->reason = static_cast<uint32_t>(reason);

@@ -24,6 +24,7 @@ namespace {
 constexpr double kWelcomeUsec = 20e6;   // a root that lives welcomes at once
 constexpr double kBusyPortUsec = 3e6;   // another process may be about to leave NCCL_COMM_ID's port
 constexpr double kDismissUsec = 1e6;    // for a root that serves a single rank
+constexpr double kTellUsec = 5e5;       // for a predecessor that has yet to connect and should learn who is gone
 
 struct Joining {
   const UniqueId& id;
@@ -147,24 +148,23 @@ Result<SocketAddress> await_reply(const Joining& join, const Introduction& intro
   return reply.successor;
 }
 
-// Connects to the successor and greets it; its welcome comes when it gets to it.
-Result<UniqueFd> greet_successor(const Joining& join, const SocketAddress& address) {
-  UniqueFd socket;
-  const Patience patience{join.abort};
-  int error = connect_to(address, patience, socket);
-  const Greeting greeting = make_greeting(join.secret, join.rank, join.nranks);
-  if (error == 0) error = send_all(socket.get(), std::as_bytes(std::span(&greeting, 1)), patience);
-  if (error == 0) return socket;
-  if (error == ECANCELED) return join.fail_aborted(fmt::format("rank {} to answer", join.successor()));
-  return fail(Code::kRemote, "rank {} of {}: cannot connect to rank {} at {}: {}", join.rank, join.nranks,
-              join.successor(), to_text(address), strerror(error));
-}
-
-// The state of one rank that has greeted its successor: both its neighbours are still to be heard from.
+// How one rank takes its place in the ring: it greets its successor, and awaits the welcome and its predecessor.
 class RingJoin {
  public:
-  RingJoin(const Joining& join, UniqueFd listener, UniqueFd successor)
-      : join_(join), lobby_(std::move(listener), join.secret), sockets_{UniqueFd(), std::move(successor)} {}
+  RingJoin(const Joining& join, UniqueFd listener) : join_(join), lobby_(std::move(listener), join.secret) {}
+
+  Status greet_successor(const SocketAddress& address) {
+    const Patience patience{join_.abort};
+    int error = connect_to(address, patience, sockets_.successor);
+    const Greeting greeting = make_greeting(join_.secret, join_.rank, join_.nranks);
+    if (error == 0) error = send_all(sockets_.successor.get(), std::as_bytes(std::span(&greeting, 1)), patience);
+    if (error == 0) return Status();
+    if (error == ECANCELED) return join_.fail_aborted(fmt::format("rank {} to answer", join_.successor()));
+    await_predecessor();
+    tell_predecessor(join_.successor(), RingHeader::Cause::kGone);
+    return fail(Code::kRemote, "rank {} of {}: cannot connect to rank {} at {}: {}", join_.rank, join_.nranks,
+                join_.successor(), to_text(address), strerror(error));
+  }
 
   Result<RingSockets> finish() {
     while (!sockets_.predecessor.valid() || welcomed_ < welcome_.size()) {
@@ -208,8 +208,17 @@ class RingJoin {
   }
 
   Status lost(uint32_t rank, RingHeader::Cause cause) {
+    await_predecessor();
     tell_predecessor(rank, cause);
     return fail(Code::kRemote, "rank {} of {}: {}", join_.rank, join_.nranks, describe_fault(rank, cause));
+  }
+
+  // Else it would find this rank's port closed, and name this rank instead of the one that is gone.
+  void await_predecessor() {
+    const double until = now_usec() + kTellUsec;
+    while (!sockets_.predecessor.valid() && now_usec() < until && !join_.abort.load(std::memory_order_relaxed)) {
+      for (Guest& guest : lobby_.wait(kAbortPollMsec, {})) admit(std::move(guest));
+    }
   }
 
   void tell_predecessor(uint32_t rank, RingHeader::Cause cause) {
@@ -272,8 +281,9 @@ Result<std::unique_ptr<OutOfBand>> rendezvous(const UniqueId& id, uint32_t rank,
   if (from_comm_id && rank == 0) root = TRY(start_own_root(join));
   Introduction introduction = TRY(meet_root(join));
   const SocketAddress successor_address = TRY(await_reply(join, introduction));
-  UniqueFd successor = TRY(greet_successor(join, successor_address));
-  RingSockets sockets = TRY(RingJoin(join, std::move(introduction.listener), std::move(successor)).finish());
+  RingJoin ring(join, std::move(introduction.listener));
+  TRY(ring.greet_successor(successor_address));
+  RingSockets sockets = TRY(ring.finish());
   log_info(kLogBootstrap, "Bootstrap: rank {} of {} joined in {:.1f} ms", rank, nranks, (now_usec() - start) / 1000);
   return std::unique_ptr<OutOfBand>(new Ring(std::move(sockets), rank, nranks, abort));
 }

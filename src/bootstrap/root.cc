@@ -48,7 +48,7 @@ void Root::run(int stop) {
     std::vector<pollfd> watched{{stop, POLLIN, 0}};
     for (const auto& [rank, guest] : seats_) watched.push_back({guest.socket.get(), POLLIN, 0});
     std::vector<Guest> guests = lobby_.wait(timeout_msec(), watched);
-    if (watched[0].revents != 0) return;
+    if (watched[0].revents != 0) break;
     // Looked at after the poll, so that a rank that left and came back finds its seat free.
     const bool seats_stir = std::ranges::any_of(watched, [](const pollfd& entry) { return entry.revents != 0; });
     if (seats_stir || !guests.empty()) drop_those_who_left();
@@ -56,6 +56,8 @@ void Root::run(int stop) {
     if (!failed_ && nranks_ != 0 && seats_.size() == nranks_) introduce_all();
     else settle_complaint();
   }
+  lobby_.close();
+  for (auto& [rank, guest] : seats_) hang_up(guest.socket);
 }
 
 bool Root::finished() const {

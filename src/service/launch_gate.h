@@ -29,6 +29,10 @@ class LaunchGate {
 
   // Held while work is enqueued. Shared between all launching threads.
   [[nodiscard]] std::shared_lock<std::shared_mutex> launching() { return std::shared_lock(gate_); }
+  // The same, not owned if launches are held off now.
+  [[nodiscard]] std::shared_lock<std::shared_mutex> try_launching() {
+    return std::shared_lock(gate_, std::try_to_lock);
+  }
 
   void enter(std::shared_ptr<GateMember> member);
   // Takes over what the engine leaves behind, and destroys it as soon as the rule allows.

@@ -49,9 +49,9 @@ ncclResult_t call(const Case& c, const void* in, void* out, const Rank& rank) {
 
 std::vector<std::byte> expected(const Case& c, const Rank& rank, uint64_t seed) {
   switch (c.operation) {
-    case Operation::kAllReduce: return reduced_block(seed, rank.nranks, 0, c.count, c.type, c.reduce);
+    case Operation::kAllReduce: return reduced_block({seed, rank.nranks, c.type, c.reduce}, 0, c.count);
     case Operation::kReduceScatter:
-      return reduced_block(seed, rank.nranks, rank.rank * c.count, c.count, c.type, c.reduce);
+      return reduced_block({seed, rank.nranks, c.type, c.reduce}, rank.rank * c.count, c.count);
     case Operation::kBroadcast: return input_block(seed, c.root, 0, c.count, c.type);
     default: {
       std::vector<std::byte> all;

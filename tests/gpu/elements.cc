@@ -1,5 +1,6 @@
 #include "gpu/elements.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -48,17 +49,18 @@ int input_value(uint64_t seed, uint32_t rank, size_t index, DataType type) {
   return static_cast<int>(random % 31) - 15;
 }
 
-double reduced_value(uint64_t seed, uint32_t nranks, size_t index, DataType type, ReduceOp reduce) {
+double reduced_value(const Reduction& reduction, size_t index) {
   int sum = 0;
   int largest = INT32_MIN;
-  for (uint32_t rank = 0; rank < nranks; ++rank) {
-    const int value = input_value(seed, rank, index, type);
+  for (uint32_t rank = 0; rank < reduction.nranks; ++rank) {
+    const int value = input_value(reduction.seed, rank, index, reduction.type);
     sum += value;
     largest = std::max(largest, value);
   }
-  if (reduce == ReduceOp::kMax) return largest;
-  if (reduce == ReduceOp::kSum) return sum;
-  return traits_of(type).floating ? double(sum) / nranks : double(sum / static_cast<int>(nranks));
+  if (reduction.reduce == ReduceOp::kMax) return largest;
+  if (reduction.reduce == ReduceOp::kSum) return sum;
+  const int nranks = static_cast<int>(reduction.nranks);
+  return traits_of(reduction.type).floating ? double(sum) / nranks : double(sum / nranks);
 }
 
 void store(std::byte* to, DataType type, double value) {
@@ -83,12 +85,11 @@ std::vector<std::byte> input_block(uint64_t seed, uint32_t rank, size_t first, s
   return block;
 }
 
-std::vector<std::byte> reduced_block(uint64_t seed, uint32_t nranks, size_t first, size_t count, DataType type,
-                                     ReduceOp reduce) {
-  const size_t size = bytes_of(type);
+std::vector<std::byte> reduced_block(const Reduction& reduction, size_t first, size_t count) {
+  const size_t size = bytes_of(reduction.type);
   std::vector<std::byte> block(count * size);
   for (size_t i = 0; i < count; ++i) {
-    store(block.data() + i * size, type, reduced_value(seed, nranks, first + i, type, reduce));
+    store(block.data() + i * size, reduction.type, reduced_value(reduction, first + i));
   }
   return block;
 }

@@ -23,14 +23,20 @@ uint64_t run_seed();
 
 // Element `index` of `rank`'s send buffer.
 int input_value(uint64_t seed, uint32_t rank, size_t index, DataType type);
-// Element `index` of the reduction over the send buffers of `nranks` ranks.
-double reduced_value(uint64_t seed, uint32_t nranks, size_t index, DataType type, ReduceOp reduce);
+// A reduction over the send buffers of all ranks.
+struct Reduction {
+  uint64_t seed;
+  uint32_t nranks;
+  DataType type;
+  ReduceOp reduce;
+};
+// Element `index` of the reduction.
+double reduced_value(const Reduction& reduction, size_t index);
 
 // Values as elements of `type`, next to each other.
 void store(std::byte* to, DataType type, double value);
 std::vector<std::byte> input_block(uint64_t seed, uint32_t rank, size_t first, size_t count, DataType type);
-std::vector<std::byte> reduced_block(uint64_t seed, uint32_t nranks, size_t first, size_t count, DataType type,
-                                     ReduceOp reduce);
+std::vector<std::byte> reduced_block(const Reduction& reduction, size_t first, size_t count);
 
 // "" if equal, else where they first differ.
 std::string first_difference(const std::byte* got, const std::byte* wanted, size_t bytes);

@@ -27,7 +27,7 @@ void expect_sums(Rank& rank, uint64_t seed, CUstream stream) {
   std::vector<std::byte> got(kCount * sizeof(float));
   rank.receive->read(0, got, stream);
   ASSERT_TRUE(wait_for(stream, kPatienceSeconds)) << "rank " << rank.rank << " hangs, seed " << run_seed();
-  const auto wanted = reduced_block(seed, rank.nranks, 0, kCount, DataType::kFloat32, ReduceOp::kSum);
+  const auto wanted = reduced_block({seed, rank.nranks, DataType::kFloat32, ReduceOp::kSum}, 0, kCount);
   EXPECT_EQ(first_difference(got.data(), wanted.data(), wanted.size()), "")
       << "rank " << rank.rank << " of " << rank.nranks << ", seed " << run_seed();
 }
@@ -98,6 +98,32 @@ TEST_P(Graphs, FirstCallMayBeInsideACapture) {
     graph.launch(stream);
     expect_sums(rank, run_seed(), stream);
   });
+}
+
+// The strictest mode, every rank in one thread: nothing that the first call does may disturb the captures.
+TEST_P(Graphs, OneThreadCapturesAllRanksInGlobalMode) {
+  const std::unique_ptr<World> world = World::create(GetParam());
+  ASSERT_NE(world, nullptr);
+  world->reserve(kCount * sizeof(float));
+  world->run([](Rank& rank) { write_inputs(rank, run_seed(), rank.stream->get()); });
+  std::vector<CUgraphExec> execs(GetParam());
+  for (Rank& rank : world->ranks()) {
+    check(calls().begin_capture.raw(rank.stream->get(), CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
+  }
+  world->run_in_group([](Rank& rank) { issue_all_reduce(rank, rank.stream->get()); });
+  std::vector<CUgraph> graphs(GetParam());
+  for (Rank& rank : world->ranks()) {
+    check(calls().end_capture.raw(rank.stream->get(), &graphs[rank.rank]), "cuStreamEndCapture");
+  }
+  for (Rank& rank : world->ranks()) {
+    Device device(rank.device);
+    check(calls().instantiate.raw(&execs[rank.rank], graphs[rank.rank], 0), "cuGraphInstantiate");
+    check(calls().launch_graph.raw(execs[rank.rank], rank.stream->get()), "cuGraphLaunch");
+  }
+  world->run([](Rank& rank) { expect_sums(rank, run_seed(), rank.stream->get()); });
+  if (HasFailure()) return world->break_up();
+  for (const CUgraphExec exec : execs) calls().destroy_exec.raw(exec);
+  for (const CUgraph graph : graphs) calls().destroy_graph.raw(graph);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, Graphs, testing::Values(2u, 4u), testing::PrintToStringParamName());

@@ -54,7 +54,7 @@ std::string run_operations(Rank& rank) {
       std::vector<std::byte> got(data.size());
       out.read(0, got, rank.stream->get());
       if (!wait_for(rank.stream->get(), kPatienceSeconds)) return "hangs: " + std::string(ncclGetLastError(nullptr));
-      const auto wanted = reduced_block(seed, rank.nranks, 0, count, DataType::kFloat32, ReduceOp::kSum);
+      const auto wanted = reduced_block({seed, rank.nranks, DataType::kFloat32, ReduceOp::kSum}, 0, count);
       const std::string difference = first_difference(got.data(), wanted.data(), wanted.size());
       if (!difference.empty()) return fmt::format("count {}: {}", count, difference);
     }

@@ -180,7 +180,9 @@ TEST_F(DeviceEngineHost, AnotherKernelMeansAnotherLaunchInOrder) {
   const auto works = [&](uint32_t rank) {
     return std::vector<Work>{fleet.work(rank), fleet.work(rank), fleet.work(rank, DataType::kInt8), fleet.work(rank)};
   };
-  ASSERT_TRUE(fleet.run({fleet.submission(0, stream.get(), works(0)), fleet.submission(1, stream.get(), works(1))}).ok());
+  const Status status =
+      fleet.run({fleet.submission(0, stream.get(), works(0)), fleet.submission(1, stream.get(), works(1))});
+  ASSERT_TRUE(status.ok());
   ASSERT_EQ(book().launches.size(), 3u);
   EXPECT_EQ(batch(0).entry[1].works, 2u);
   EXPECT_EQ(batch(1).entry[1].works, 1u);
@@ -222,7 +224,8 @@ TEST_F(DeviceEngineHost, PlansReachTheDeviceOnceAndRepeatedCallsAllocateNothing)
   const Work first = batch(0).works[0];
   const PlanView host = fleet.work(0).plan;
   EXPECT_NE(first.plan.steps, host.steps);
-  EXPECT_EQ(std::memcmp(first.plan.steps, host.steps, sizeof(Step) * (host.streams[0].prologue + host.streams[0].body)), 0);
+  const size_t steps = host.streams[0].prologue + host.streams[0].body;
+  EXPECT_EQ(std::memcmp(first.plan.steps, host.steps, sizeof(Step) * steps), 0);
   EXPECT_EQ(std::memcmp(first.plan.refs, host.refs, sizeof(Ref) * host.steps[0].sources), 0);
   EXPECT_EQ(batch(5).works[0].plan.steps, first.plan.steps);
 }
@@ -239,7 +242,8 @@ TEST_F(DeviceEngineHost, WaitsOnlyWhenTheStreamChanges) {
 TEST_F(DeviceEngineHost, OneEnginesStreamsKeepTheirOrderWithinAGroup) {
   Fleet fleet({0});
   TestStream first(0), second(0);
-  ASSERT_TRUE(fleet.run({fleet.submission(0, first.get(), {fleet.work(0)}), fleet.submission(0, second.get(), {fleet.work(0)}),
+  ASSERT_TRUE(fleet.run({fleet.submission(0, first.get(), {fleet.work(0)}),
+                         fleet.submission(0, second.get(), {fleet.work(0)}),
                          fleet.submission(0, first.get(), {fleet.work(0)})}).ok());
   ASSERT_EQ(book().launches.size(), 3u);
   EXPECT_EQ(book().launches[1].stream, second.get());

@@ -141,6 +141,7 @@ CUresult enable_peer(CUcontext peer, unsigned) {
 
 // --- code
 
+// budget: the driver's signature
 CUresult load_data(CUlibrary* library, const void*, CUjit_option*, void**, unsigned, CUlibraryOption*, void**,
                    unsigned) {
   return *library = new CUlib_st(), CUDA_SUCCESS;
@@ -155,6 +156,7 @@ CUresult get_function(CUfunction* function, CUkernel kernel) {
 }
 CUresult function_load(CUfunction) { return CUDA_SUCCESS; }
 CUresult function_attribute(int* value, CUfunction_attribute, CUfunction) { return *value = 32, CUDA_SUCCESS; }
+// budget: the driver's signature
 CUresult launch(CUfunction function, unsigned gx, unsigned, unsigned, unsigned bx, unsigned, unsigned, unsigned,
                 CUstream stream, void** parameters, void**) {
   std::lock_guard lock(fake().mutex);
@@ -204,6 +206,9 @@ CUresult memset_async(CUdeviceptr to, unsigned char value, size_t bytes, CUstrea
 CUresult copy_async(CUdeviceptr to, const void* from, size_t bytes, CUstream) {
   return std::memcpy(reinterpret_cast<void*>(to), from, bytes), CUDA_SUCCESS;
 }
+CUresult copy_back(void* to, CUdeviceptr from, size_t bytes, CUstream) {
+  return std::memcpy(to, reinterpret_cast<void*>(from), bytes), CUDA_SUCCESS;
+}
 CUresult ipc_get(CUipcMemHandle* handle, CUdeviceptr address) {
   std::memset(handle, 1, sizeof *handle);
   return std::memcpy(handle, &address, sizeof address), CUDA_SUCCESS;
@@ -235,6 +240,7 @@ CUresult stream_wait(CUstream stream, CUevent, unsigned flags) {
   return CUDA_SUCCESS;
 }
 CUresult stream_id(CUstream stream, unsigned long long* id) { return *id = resolve(stream).id, CUDA_SUCCESS; }
+// budget: the driver's signature
 CUresult capture_info(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
                       const CUgraphNode** last, size_t* count) {
   const CUstream_st& target = resolve(stream);
@@ -259,6 +265,10 @@ CUresult end_capture(CUstream stream, CUgraph* graph) {
   fake().captures--;
   return *graph = std::exchange(stream->graph, nullptr), CUDA_SUCCESS;
 }
+CUresult stream_query(CUstream) { return CUDA_SUCCESS; }
+CUresult instantiate(CUgraphExec* exec, CUgraph, unsigned long long) { return *exec = nullptr, CUDA_SUCCESS; }
+CUresult launch_graph(CUgraphExec, CUstream) { return CUDA_SUCCESS; }
+CUresult destroy_graph(CUgraph) { return CUDA_SUCCESS; }
 CUresult event_create(CUevent* event, unsigned) { return *event = new CUevent_st(), CUDA_SUCCESS; }
 CUresult event_destroy(CUevent event) { return delete event, CUDA_SUCCESS; }
 CUresult event_record(CUevent, CUstream) { return CUDA_SUCCESS; }
@@ -308,17 +318,19 @@ const std::map<std::string, void*>& entries() {
       {"cuLaunchKernel", entry(launch)}, {"cuMemAlloc", entry(mem_alloc)}, {"cuMemFree", entry(mem_free)},
       {"cuMemHostAlloc", entry(host_alloc)}, {"cuMemFreeHost", entry(host_free)},
       {"cuMemHostGetDevicePointer", entry(device_pointer)}, {"cuMemsetD8Async", entry(memset_async)},
-      {"cuMemcpyHtoDAsync", entry(copy_async)}, {"cuIpcGetMemHandle", entry(ipc_get)},
-      {"cuIpcOpenMemHandle", entry(ipc_open)}, {"cuIpcCloseMemHandle", entry(ipc_close)},
-      {"cuStreamCreate", entry(stream_create)}, {"cuStreamDestroy", entry(stream_destroy)},
-      {"cuStreamSynchronize", entry(stream_synchronize)}, {"cuStreamWaitEvent", entry(stream_wait)},
-      {"cuStreamGetId", entry(stream_id)}, {"cuStreamGetCaptureInfo", entry(capture_info)},
-      {"cuThreadExchangeStreamCaptureMode", entry(exchange_mode)}, {"cuStreamBeginCapture", entry(begin_capture)},
-      {"cuStreamEndCapture", entry(end_capture)}, {"cuEventCreate", entry(event_create)},
-      {"cuEventDestroy", entry(event_destroy)}, {"cuEventRecord", entry(event_record)},
-      {"cuEventQuery", entry(event_query)}, {"cuEventSynchronize", entry(event_synchronize)},
-      {"cuGraphAddEventRecordNode", entry(add_record)}, {"cuGraphAddDependencies", entry(add_edges)},
-      {"cuGraphRemoveDependencies", entry(remove_edges)},
+      {"cuMemcpyHtoDAsync", entry(copy_async)}, {"cuMemcpyDtoHAsync", entry(copy_back)},
+      {"cuStreamQuery", entry(stream_query)}, {"cuGraphInstantiateWithFlags", entry(instantiate)},
+      {"cuGraphLaunch", entry(launch_graph)}, {"cuGraphDestroy", entry(destroy_graph)},
+      {"cuIpcGetMemHandle", entry(ipc_get)}, {"cuIpcOpenMemHandle", entry(ipc_open)},
+      {"cuIpcCloseMemHandle", entry(ipc_close)}, {"cuStreamCreate", entry(stream_create)},
+      {"cuStreamDestroy", entry(stream_destroy)}, {"cuStreamSynchronize", entry(stream_synchronize)},
+      {"cuStreamWaitEvent", entry(stream_wait)}, {"cuStreamGetId", entry(stream_id)},
+      {"cuStreamGetCaptureInfo", entry(capture_info)}, {"cuThreadExchangeStreamCaptureMode", entry(exchange_mode)},
+      {"cuStreamBeginCapture", entry(begin_capture)}, {"cuStreamEndCapture", entry(end_capture)},
+      {"cuEventCreate", entry(event_create)}, {"cuEventDestroy", entry(event_destroy)},
+      {"cuEventRecord", entry(event_record)}, {"cuEventQuery", entry(event_query)},
+      {"cuEventSynchronize", entry(event_synchronize)}, {"cuGraphAddEventRecordNode", entry(add_record)},
+      {"cuGraphAddDependencies", entry(add_edges)}, {"cuGraphRemoveDependencies", entry(remove_edges)},
   };
   return all;
 }

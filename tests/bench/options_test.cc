@@ -44,8 +44,9 @@ TEST(BenchOptions, DefaultsAreThoseOfNcclTests) {
 }
 
 TEST(BenchOptions, ShortAndLongFormsAgreeAndTheLastWins) {
-  const Options options =
-      *parse({"-t", "2", "--ngpus", "3", "-p4", "-b", "8", "-e", "1M", "-f", "2", "-f", "4", "-a", "3", "-r", "all"}).options;
+  const Options options = *parse({"-t", "2", "--ngpus", "3", "-p4", "-b", "8", "-e", "1M", "-f", "2", "-f", "4", "-a",
+                                  "3", "-r", "all"})
+                               .options;
   EXPECT_EQ(options.nranks(), 24);
   EXPECT_EQ(options.next_size(8), 32u);
   EXPECT_EQ(options.average, Average::kMax);

@@ -49,6 +49,7 @@ Machine::Machine(const Scenario& scenario, uint64_t seed) : scenario_(scenario),
   place_.resize(rank_actor(n));
   for (uint32_t rank = 0; rank < n; ++rank) slow_.push_back(below(random_, 3) == 0);
   eagerness_ = below(random_, 3) == 0 ? 5 : below(random_, 2) == 0 ? 50 : 95;
+  flags_first_ = below(random_, 3) == 0;
 }
 
 bool Machine::is_direct(uint32_t op, uint32_t rank, uint32_t lane, bool output) const {

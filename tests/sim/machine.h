@@ -127,6 +127,7 @@ class Machine {
   std::vector<uint32_t> place_;  // position of an actor in runnable_ + 1
   std::vector<bool> slow_;       // per rank
   uint32_t eagerness_;           // percent of actions that are deliveries, when both are possible
+  bool flags_first_;             // flags overtake payload wherever they may
   std::optional<uint32_t> dead_;
   uint64_t actions_ = 0;
   std::optional<Report> fault_;

@@ -95,8 +95,13 @@ bool StoreBuffer::may_arrive(size_t index) const {
   return true;
 }
 
-uint32_t StoreBuffer::deliver_one(Random& random) {
+uint32_t StoreBuffer::deliver_one(bool flags_first, Random& random) {
   size_t index = below(random, stores_.size());
+  for (size_t i = 0; flags_first && i < stores_.size(); ++i) {
+    if (stores_[i].word == nullptr || !may_arrive(i)) continue;
+    index = i;
+    break;
+  }
   if (!may_arrive(index)) index = 0;  // the oldest always may
   Store store = std::move(stores_[index]);
   stores_.erase(stores_.begin() + static_cast<ptrdiff_t>(index));

@@ -109,8 +109,9 @@ class StoreBuffer {
   void issue(Store store) { stores_.push_back(std::move(store)); }
   bool empty() const { return stores_.empty(); }
   size_t size() const { return stores_.size(); }
-  // Delivers one store that may arrive now; returns the rank whose memory changed.
-  uint32_t deliver_one(Random& random);
+  // Delivers one store that may arrive now, a flag rather than payload if `flags_first`; returns the rank whose memory
+  // changed.
+  uint32_t deliver_one(bool flags_first, Random& random);
   void drop() { stores_.clear(); }
 
  private:

@@ -26,17 +26,24 @@ class Mutator {
     for (uint32_t s = 0; s < plan_.streams().size(); ++s) {
       stream_ = s;
       const StreamView& view = plan_.streams()[s];
-      for (uint32_t i = 0; i < view.prologue + view.body + view.epilogue; ++i) change_step(view.first + i);
+      const uint32_t steps = view.prologue + view.body + view.epilogue;
+      for (uint32_t i = 0; i < steps; ++i) {
+        steps_after_ = steps - 1 - i;
+        change_step(view.first + i);
+      }
     }
     change_peers();
     return std::move(mutants_);
   }
 
  private:
-  void keep(Change change, const Ref& ref, bool source, const std::string& where) {
+  // `site`: where in the plan, without naming ranks.
+  void keep(Change change, const Ref& ref, bool source, const std::string& site) {
     auto plan = std::make_shared<Plan>(plan_);
     plan->replace_refs(refs_, steps_);
-    mutants_.push_back({change, ref.place, source, stream_, where, std::move(plan)});
+    const std::string where = fmt::format("{} {} {}", site, name_of(ref.place), ref.peer);
+    const std::string key = fmt::format("{} {}", name_of(change), site);
+    mutants_.push_back({change, ref.place, source, steps_after_, where, key, std::move(plan)});
   }
 
   void change_step(uint32_t index) {
@@ -61,8 +68,7 @@ class Mutator {
     Ref& ref = refs_[step.first_ref + k];
     const Ref original = ref;
     const bool source = k < step.sources;
-    const std::string where =
-        fmt::format("{} {} {} {} {}", here, source ? "source" : "sink", k, name_of(ref.place), ref.peer);
+    const std::string where = fmt::format("{} {} {}", here, source ? "source" : "sink", k);
     const auto drop = [&](uint8_t flag, Change change) {
       if ((original.flags & flag) == 0) return;
       ref.flags ^= flag;
@@ -93,7 +99,10 @@ class Mutator {
   void keep_peers(Change change, const std::vector<PeerUse>& peers, uint32_t peer) {
     auto plan = std::make_shared<Plan>(plan_);
     plan->replace_peers(peers);
-    mutants_.push_back({change, Place::kInput, false, 0, fmt::format("use of peer {}", peer), std::move(plan)});
+    const Shape& shape = plan_.shape();
+    const uint32_t distance = (peer + shape.nranks - shape.rank) % shape.nranks;
+    const std::string key = fmt::format("{} at distance {}", name_of(change), distance);
+    mutants_.push_back({change, Place::kInput, false, 0, fmt::format("use of peer {}", peer), key, std::move(plan)});
   }
 
   void change_peers() {
@@ -115,7 +124,7 @@ class Mutator {
   const Plan& plan_;
   std::vector<Step> steps_;
   std::vector<Ref> refs_;
-  uint32_t stream_ = 0;
+  uint32_t stream_ = 0, steps_after_ = 0;
   std::vector<Mutant> mutants_;
 };
 

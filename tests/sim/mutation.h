@@ -29,8 +29,9 @@ struct Mutant {
   Change change;
   Place place;      // of the Ref changed; kInput where a step or a peer's use is changed
   bool source;
-  uint32_t stream;
+  uint32_t steps_after;  // steps of the stream after the changed one
   std::string where;
+  std::string key;  // equal for the same change in another rank's plan
   std::shared_ptr<const Plan> plan;
 };
 

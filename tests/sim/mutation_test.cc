@@ -45,13 +45,46 @@ struct Justification {
   const char* kind;
   Change change;
   std::optional<Place> place;
-  std::optional<bool> source;
+  std::optional<uint32_t> steps_after;
   std::optional<uint32_t> nranks;
   const char* reason;
 };
 
+constexpr char kNothingStored[] =
+    "done orders what its sender did to the peer's buffers; in reduce-scatter it only read, so no store may be late";
+constexpr char kOneWay[] =
+    "the operation sends nothing to this peer (with two ranks: its slots are also credited at the start), so without "
+    "the acknowledgement earlier messages just stay outstanding until the next operation acknowledges or credits them; "
+    "these are at most half the FIFO";
+constexpr char kHeardAround[] =
+    "the last message received has depended, hop by hop, on the next rank's first one: it too has been heard";
+constexpr char kCumulative[] =
+    "the step after it waits for no slot and returns its own credit, and credits are cumulative";
+constexpr char kAnswered[] =
+    "between two ranks the message just received was sent after the peer had consumed all but the last message, and "
+    "there are two slots";
+constexpr char kHoldsNothing[] =
+    "between two ranks no step of it holds a message while it waits for a slot, so implied acknowledgements would do";
+
 const Justification kJustified[] = {
-    {"", Change::kDropWait, {}, {}, {}, "placeholder"},
+    {"two_shot_ReduceScatter_direct", Change::kWeakenSignal, Place::kDone, {}, {}, kNothingStored},
+    {"two_shot_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"ring_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"ring_AllReduce_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"ring_AllGather_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"ring_ReduceScatter_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"ring_AllReduce_staged", Change::kAddImpliedAck, {}, {}, 3, kHeardAround},
+    {"ring_AllReduce_staged", Change::kAddImpliedAck, {}, {}, 4, kHeardAround},
+    {"ring_AllGather_staged", Change::kAddImpliedAck, {}, {}, 3, kHeardAround},
+    {"ring_AllGather_staged", Change::kAddImpliedAck, {}, {}, 4, kHeardAround},
+    {"ring_ReduceScatter_staged", Change::kAddImpliedAck, {}, {}, 3, kHeardAround},
+    {"ring_ReduceScatter_staged", Change::kAddImpliedAck, {}, {}, 4, kHeardAround},
+    {"ring_AllReduce_staged", Change::kDropSignal, Place::kInbox, 1, {}, kCumulative},
+    {"ring_AllGather_staged", Change::kDropSignal, Place::kInbox, 1, {}, kCumulative},
+    {"ring_ReduceScatter_staged", Change::kDropSignal, Place::kInbox, 1, {}, kCumulative},
+    {"ring_AllReduce_staged", Change::kDropWait, Place::kInbox, 1, 2, kAnswered},
+    {"ring_AllGather_staged", Change::kDropCreditAtStart, {}, {}, 2, kHoldsNothing},
+    {"ring_ReduceScatter_staged", Change::kDropCreditAtStart, {}, {}, 2, kHoldsNothing},
 };
 
 // What every mutant of one kind and one number of ranks is tried on: sequences that repeat the call at sizes below and
@@ -62,7 +95,7 @@ struct Trial {
   uint64_t seed;
 };
 
-constexpr uint64_t kTrials = 48;
+constexpr uint64_t kTrials = 64;
 constexpr int32_t kRoot = 1;  // mutants of rooted operations: rank 0 is a leaf, rank 1 the root
 
 uint64_t trial_count(DataType type, const Room& room, uint32_t nranks, Random& random) {
@@ -83,6 +116,16 @@ Call trial_call(const Kind& kind, const Room& room, uint64_t trial, Random& rand
   const uint64_t count = trial_count(type, room, call.form == Form::kDirect ? 1 : room.nranks, random);
   const ReduceOp reduce = reduces(kind.operation) ? kReductions[below(random, 3)] : ReduceOp::kNone;
   call.collective = {kind.operation, type, reduce, kRoot, count};
+  return call;
+}
+
+// A call between the mutated ones, on the same channel; mostly of one message, which leaves its slot uncredited.
+Call other_call(const Room& room, uint64_t trial, Random& random) {
+  Call call = random_call(room, random);
+  if (below(random, 3) != 0) call.collective.count = below(random, 4);
+  if (call.form == Form::kStaged) {
+    call.channel = trial % 2 == 1 ? Channel::kCollectivePacket : Channel::kCollectiveBulk;
+  }
   return call;
 }
 
@@ -110,35 +153,52 @@ Trial make_trial(const Kind& kind, uint32_t nranks, uint64_t number) {
   const uint64_t operations = 4 + below(random, 10);
   for (uint64_t i = 0; i < operations; ++i) {
     if (is_point_to_point(kind.operation)) add_transfers(builder, room, trial, random);
-    else if (below(random, 4) == 0) builder.add(random_call(room, random));
+    else if (below(random, 5) < 2) builder.add(other_call(room, number, random));
     else trial.mutated.push_back(builder.add(trial_call(kind, room, number, random)));
   }
   trial.scenario = builder.finish();
   return trial;
 }
 
-bool is_caught(const Mutant& mutant, uint32_t rank, const Plan* original, std::vector<Trial>& trials) {
-  bool caught = false;
-  for (size_t t = 0; t < trials.size() && !caught; ++t) {
-    std::vector<std::shared_ptr<const Plan>*> changed;
-    std::shared_ptr<const Plan> kept;
-    for (uint32_t op : trials[t].mutated) {
-      std::shared_ptr<const Plan>& plan = trials[t].scenario.ops[op].plans[rank];
-      if (plan.get() != original) continue;
-      kept = plan;
-      plan = mutant.plan;
-      changed.push_back(&plan);
+// The mutants of one trial run: the plan of each rank that is replaced.
+using Replacements = std::map<const Plan*, std::shared_ptr<const Plan>>;
+
+bool is_caught(const Replacements& replacements, std::vector<Trial>& trials) {
+  for (Trial& trial : trials) {
+    std::vector<std::pair<uint32_t, std::vector<std::shared_ptr<const Plan>>>> kept;
+    for (uint32_t op : trial.mutated) {
+      auto& plans = trial.scenario.ops[op].plans;
+      const auto before = plans;
+      for (auto& plan : plans) {
+        const auto replacement = replacements.find(plan.get());
+        if (replacement != replacements.end()) plan = replacement->second;
+      }
+      if (plans != before) kept.emplace_back(op, before);
     }
-    caught = !changed.empty() && run_checked(trials[t].scenario, trials[t].seed).verdict != Verdict::kOk;
-    for (auto* plan : changed) *plan = kept;
+    const bool caught = !kept.empty() && run_checked(trial.scenario, trial.seed).verdict != Verdict::kOk;
+    for (auto& [op, before] : kept) trial.scenario.ops[op].plans = std::move(before);
+    if (caught) return true;
   }
-  return caught;
+  return false;
+}
+
+// A mutant that survives on one rank, which the others may make up for, is tried on all ranks at once: the fault as it
+// would be in an algorithm.
+Replacements everywhere(const std::string& key, const std::vector<std::shared_ptr<const Plan>>& plans) {
+  Replacements replacements;
+  for (const auto& plan : plans) {
+    for (const Mutant& mutant : mutants_of(*plan)) {
+      if (mutant.key == key) replacements[plan.get()] = mutant.plan;
+    }
+  }
+  return replacements;
 }
 
 const Justification* justification_of(const Kind& kind, uint32_t nranks, const Mutant& mutant) {
   for (const Justification& row : kJustified) {
     if (kind_name(kind) == row.kind && mutant.change == row.change &&
-        row.place.value_or(mutant.place) == mutant.place && row.source.value_or(mutant.source) == mutant.source &&
+        row.place.value_or(mutant.place) == mutant.place &&
+        row.steps_after.value_or(mutant.steps_after) == mutant.steps_after &&
         row.nranks.value_or(nranks) == nranks) {
       return &row;
     }
@@ -146,13 +206,40 @@ const Justification* justification_of(const Kind& kind, uint32_t nranks, const M
   return nullptr;
 }
 
-class Mutation : public testing::TestWithParam<Kind> {};
+class Mutation : public testing::TestWithParam<Kind> {
+ protected:
+  // Tries all mutants of one rank's plan.
+  void try_rank(const Kind& kind, uint32_t nranks, uint32_t rank, std::vector<Trial>& trials);
+
+  std::set<const Justification*> used_;
+  uint32_t mutants_ = 0, caught_ = 0;
+  std::map<std::string, std::string> survivors_;
+};
+
+void Mutation::try_rank(const Kind& kind, uint32_t nranks, uint32_t rank, std::vector<Trial>& trials) {
+  int32_t root = kRoot;
+  if (is_point_to_point(kind.operation)) {
+    if (rank != (kind.operation == Operation::kSend ? 0u : 1u)) return;
+    root = kind.operation == Operation::kSend ? 1 : 0;
+  }
+  const Call call{kind.algorithm, {kind.operation, DataType::kInt8, ReduceOp::kNone, root, 0}, kind.form};
+  const auto& plans = plans_for(call, nranks);
+  for (const Mutant& mutant : mutants_of(*plans[rank])) {
+    ++mutants_;
+    if (is_caught({{plans[rank].get(), mutant.plan}}, trials) || is_caught(everywhere(mutant.key, plans), trials)) {
+      ++caught_;
+    } else if (const Justification* row = justification_of(kind, nranks, mutant)) {
+      used_.insert(row);
+    } else {
+      survivors_[fmt::format("{}, {}, {}", name_of(mutant.change), name_of(mutant.place),
+                             mutant.source ? "source" : "sink")] +=
+          fmt::format("\n    {} ranks, rank {}, {}", nranks, rank, mutant.where);
+    }
+  }
+}
 
 TEST_P(Mutation, EveryMutantIsCaughtOrJustified) {
   const Kind& kind = GetParam();
-  std::set<const Justification*> used;
-  uint32_t mutants = 0, caught = 0;
-  std::map<std::string, std::string> survivors;
   for (uint32_t nranks = 2; nranks <= 4; ++nranks) {
     std::vector<Trial> trials;
     for (uint64_t number = 0; number < kTrials; ++number) {
@@ -160,34 +247,24 @@ TEST_P(Mutation, EveryMutantIsCaughtOrJustified) {
       const Report report = run_checked(trials.back().scenario, trials.back().seed);
       ASSERT_EQ(report.verdict, Verdict::kOk) << "unchanged, seed " << trials.back().seed << ": " << report.text;
     }
-    const bool point = is_point_to_point(kind.operation);
-    for (uint32_t rank = 0; rank < nranks; ++rank) {
-      if (point && rank != (kind.operation == Operation::kSend ? 0u : 1u)) continue;
-      const int32_t root = point ? (kind.operation == Operation::kSend ? 1 : 0) : kRoot;
-      const Call call{kind.algorithm, {kind.operation, DataType::kInt8, ReduceOp::kNone, root, 0}, kind.form};
-      const Plan* original = plans_for(call, nranks)[rank].get();
-      for (const Mutant& mutant : mutants_of(*original)) {
-        ++mutants;
-        if (is_caught(mutant, rank, original, trials)) {
-          ++caught;
-        } else if (const Justification* row = justification_of(kind, nranks, mutant)) {
-          used.insert(row);
-        } else {
-          survivors[fmt::format("{}, {}, {}", name_of(mutant.change), name_of(mutant.place),
-                                mutant.source ? "source" : "sink")] +=
-              fmt::format("\n    {} ranks, rank {}, {}", nranks, rank, mutant.where);
-        }
-      }
-    }
+    for (uint32_t rank = 0; rank < nranks; ++rank) try_rank(kind, nranks, rank, trials);
   }
-  for (const auto& [what, where] : survivors) ADD_FAILURE() << kind_name(kind) << " survives: " << what << where;
+  for (const auto& [what, where] : survivors_) ADD_FAILURE() << kind_name(kind) << " survives: " << what << where;
   for (const Justification& row : kJustified) {
     if (kind_name(kind) != row.kind) continue;
-    EXPECT_TRUE(used.count(&row) == 1) << "not needed: " << row.kind << ", " << name_of(row.change) << ": "
-                                       << row.reason;
+    EXPECT_EQ(used_.count(&row), 1u) << "not needed: " << row.kind << ", " << name_of(row.change) << ": " << row.reason;
   }
-  EXPECT_GT(mutants, 5u);
-  std::printf("%s: %u mutants, %u caught\n", kind_name(kind).c_str(), mutants, caught);
+  EXPECT_GT(mutants_, 5u);
+  std::printf("%s: %u mutants, %u caught, the others justified\n", kind_name(kind).c_str(), mutants_, caught_);
+}
+
+// A row about a plan that no longer exists would never be looked at.
+TEST(MutationTable, NamesOnlyPlansOfTheCatalogue) {
+  for (const Justification& row : kJustified) {
+    const auto kinds = all_kinds();
+    EXPECT_TRUE(std::any_of(kinds.begin(), kinds.end(), [&](const Kind& kind) { return kind_name(kind) == row.kind; }))
+        << row.kind;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, Mutation, testing::ValuesIn(all_kinds()),

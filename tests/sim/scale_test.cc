@@ -34,8 +34,14 @@ std::vector<Bytes> random_inputs(const Collective& collective, uint32_t nranks, 
   return inputs;
 }
 
+// Sanitizers take several times the time and memory, so they see fewer ranks.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr uint32_t kRanks = 512;
+#else
+constexpr uint32_t kRanks = 4096;
+#endif
+
 TEST(Scale, RingAllReduceOf4096RanksIsRightWithinTenSeconds) {
-  constexpr uint32_t kRanks = 4096;
   Random random(1);
   const Collective collective{Operation::kAllReduce, DataType::kInt32, ReduceOp::kSum, 0, 4 * kRanks - 3};
   const std::vector<Bytes> inputs = random_inputs(collective, kRanks, random);
@@ -45,7 +51,7 @@ TEST(Scale, RingAllReduceOf4096RanksIsRightWithinTenSeconds) {
   scale.inputs = &inputs;
   const ScaleReport report = run_scaled(scale);
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  std::printf("4096 ranks: plans %.1f s, in all %.1f s of processor time, %.0f us simulated\n", built, seconds,
+  std::printf("%u ranks: plans %.1f s, in all %.1f s of processor time, %.0f us simulated\n", kRanks, built, seconds,
               report.usec);
   ASSERT_EQ(report.verdict, Verdict::kOk) << report.text;
   EXPECT_EQ(report.steps, uint64_t{kRanks} * (2 * kRanks - 1));
@@ -57,9 +63,7 @@ TEST(Scale, RingAllReduceOf4096RanksIsRightWithinTenSeconds) {
   }
   const auto* first = reinterpret_cast<const std::byte*>(sum.data());
   for (const Bytes& output : report.outputs) ASSERT_TRUE(std::equal(output.begin(), output.end(), first));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   EXPECT_LT(seconds, 10.0);
-#endif
 }
 
 TEST(Scale, AgreesWithTheOracleForEveryAlgorithmAndForm) {

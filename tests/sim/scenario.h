@@ -28,8 +28,9 @@ const char* name_of(Verdict verdict);
 
 // Set in Ref::reserved by the mutation tests: this signal is sent without ordering the stores before it.
 inline constexpr uint8_t kWeakSignal = 1;
-// Packet and ready tags wrap after this many uses, so that every test meets it.
-inline constexpr uint64_t kTagModulus = 31;
+// Packet and ready tags wrap after this many uses, so that every test meets it. Like the real modulus a multiple of the
+// depth, so that a stale tag lies where it can be mistaken for a new one.
+inline constexpr uint64_t kTagModulus = 16;
 
 // One operation: buffers of every rank that takes part, geometry and expected results. A point-to-point transfer is
 // also one: its sender and its receiver take part.

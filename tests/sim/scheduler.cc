@@ -52,7 +52,7 @@ uint32_t Machine::pick_actor() {
 void Machine::deliver() {
   size_t index = below(random_, lanes_.size());
   while (lanes_[index].stores.empty()) index = (index + 1) % lanes_.size();
-  wake_parked(lanes_[index].stores.deliver_one(random_));
+  wake_parked(lanes_[index].stores.deliver_one(flags_first_, random_));
 }
 
 void Machine::act(uint32_t actor) {

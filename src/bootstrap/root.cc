@@ -129,8 +129,8 @@ void Root::settle_complaint() {
 }
 
 void Root::introduce_all() {
-  // Closed first: a rank that has its answer may open the next communicator on the same fixed port at once, and must not
-  // be let into this one.
+  // Closed first: a rank that has its answer may open the next communicator on the same fixed port at once, and must
+  // not be let into this one.
   lobby_.close();
   for (auto& [rank, guest] : seats_) {
     Reply reply{};

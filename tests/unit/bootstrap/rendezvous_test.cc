@@ -21,7 +21,9 @@ using namespace test;
 // The part of a rank: a window of one noise, shifted by rank, so that no two ranks have the same bytes.
 class Noise {
  public:
-  explicit Noise(uint64_t seed) : words_((size_t{1} << 17) + 512) { std::ranges::generate(words_, std::mt19937_64(seed)); }
+  explicit Noise(uint64_t seed) : words_((size_t{1} << 17) + 512) {
+    std::ranges::generate(words_, std::mt19937_64(seed));
+  }
   const std::byte* part_of(size_t rank) const { return std::as_bytes(std::span(words_)).data() + rank * 131; }
 
  private:

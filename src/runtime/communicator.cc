@@ -63,7 +63,11 @@ Status Communicator::finalize() {
 }
 
 void Communicator::release() {
+  static std::atomic<Communicator*> released_shells{nullptr};
   if (released_.exchange(true)) return;
+  next_released_ = released_shells.load();
+  while (!released_shells.compare_exchange_weak(next_released_, this)) {
+  }
   // An abort may come while another thread is inside a call: that call notices and leaves.
   while (uses_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
   resources_.reset();
@@ -76,8 +80,9 @@ void Communicator::abort() {
 }
 
 Code Communicator::async_error() const {
+  const Use use(*this);
   const Code stored = async_error_.load(std::memory_order_acquire);
-  if (stored != Code::kSuccess || !ready()) return stored;
+  if (stored != Code::kSuccess || !ready() || released()) return stored;
   return resources_->engine->health().code();
 }
 

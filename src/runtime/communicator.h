@@ -60,14 +60,14 @@ class Communicator {
   // Counts calls in flight, so that abort from another thread frees nothing that a call still uses.
   class Use {
    public:
-    explicit Use(Communicator& comm) : comm_(&comm) { ++comm.uses_; }
+    explicit Use(const Communicator& comm) : comm_(&comm) { ++comm.uses_; }
     Use(Use&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)) {}
     ~Use() {
       if (comm_ != nullptr) --comm_->uses_;
     }
 
    private:
-    Communicator* comm_;
+    const Communicator* comm_;
   };
 
  private:
@@ -92,10 +92,11 @@ class Communicator {
   std::atomic<bool> released_{false};
   std::atomic<bool> aborted_{false};
   bool finalized_ = false;
-  std::atomic<int> uses_{0};
+  mutable std::atomic<int> uses_{0};
   std::atomic<Code> async_error_{Code::kSuccess};
   uint64_t sequence_ = 0;
   std::unique_ptr<Resources> resources_;
+  Communicator* next_released_ = nullptr;  // shells stay reachable, so that leak checkers see them as kept
   uint64_t end_magic_ = kMagic;
 };
 

@@ -56,7 +56,6 @@ Status Group::run_inits(std::vector<InitJob> jobs) {
 
   const auto failed = std::find_if(results.begin(), results.end(), [](const Status& status) { return !status.ok(); });
   for (InitJob& job : jobs) {
-    if (failed != results.end()) job.comm->release();
     *job.out = failed == results.end() ? job.comm.release() : nullptr;
   }
   return failed == results.end() ? Status() : *failed;

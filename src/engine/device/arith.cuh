@@ -105,7 +105,8 @@ class Reducer {
  public:
   static constexpr bool kCopies = false;
   static constexpr bool kAverages = kOp == ReduceOp::kAvg;
-  static constexpr bool kWidens = Lanes<T>::kCount > 2;  // holds more registers than the word
+  static constexpr bool kHeavy =  // needs many registers
+      Lanes<T>::kCount > 2 || (sizeof(typename Lanes<T>::Wide) == 8 && kOp != ReduceOp::kSum);
 
   __device__ __forceinline__ void start(uint64_t bits, bool raw, const Average& average) {
     Lanes<T>::unpack(bits, value_);
@@ -161,7 +162,7 @@ class Reducer<T, kOp> {
  public:
   static constexpr bool kCopies = false;
   static constexpr bool kAverages = kOp == ReduceOp::kAvg;
-  static constexpr bool kWidens = false;
+  static constexpr bool kHeavy = false;
 
   __device__ __forceinline__ void start(uint64_t bits, bool, const Average&) {
     low_ = static_cast<uint32_t>(bits);
@@ -202,7 +203,7 @@ class Copier {
  public:
   static constexpr bool kCopies = true;
   static constexpr bool kAverages = false;
-  static constexpr bool kWidens = false;
+  static constexpr bool kHeavy = false;
   __device__ __forceinline__ void start(uint64_t bits, bool, const Average&) { value_ = bits; }
   __device__ __forceinline__ void add(uint64_t bits, bool, const Average&) { value_ = bits; }
   __device__ __forceinline__ uint64_t finish(bool, const Average&) { return value_; }

@@ -100,8 +100,8 @@ __device__ __forceinline__ void resolve_inbox(const GroupMemory& memory, const R
   const bool arrives = source && !Protocol::kPackets;
   const bool needs_credit = !source && message - acked >= fifo.layout.depth;
   if ((ref.flags & kWait) && (arrives || needs_credit)) {
-    out.ok = source ? wait_at_least(memory, fifo.my_tail(), next)
-                    : wait_at_least(memory, fifo.my_credit(), next - fifo.layout.depth);
+    out.ok = source ? wait_at_least(memory.comm.abort_word, fifo.my_tail(), next)
+                    : wait_at_least(memory.comm.abort_word, fifo.my_credit(), next - fifo.layout.depth);
   }
 }
 
@@ -124,7 +124,7 @@ __device__ __forceinline__ Resolved resolve(const GroupMemory& memory, const Ref
       reason = FaultReason::kUnsupported;
       out.ok = false;
   }
-  if (!out.ok) record_fault(memory, reason, ref.peer, ref.place);
+  if (!out.ok) record_fault(memory.comm.fault, site_of(memory), reason, ref.peer, ref.place);
   return out;
 }
 
@@ -168,7 +168,9 @@ __device__ inline bool prepare(GroupMemory& memory, const Group& group, const St
   const Work& work = memory.work;
   const uint32_t total = uint32_t{step.sources} + step.sinks;
   if (step.sources == 0 || total > kMaxOperands) {
-    if (group.thread == 0) record_fault(memory, FaultReason::kUnsupported, memory.comm.rank, Place::kReady);
+    if (group.thread == 0) {
+      record_fault(memory.comm.fault, site_of(memory), FaultReason::kUnsupported, memory.comm.rank, Place::kReady);
+    }
     return false;
   }
   if (group.thread == 0) {

@@ -16,8 +16,12 @@
 
 namespace talaria::device {
 
-__device__ __forceinline__ const Work& work_of(const Batch& batch, uint32_t index) {
-  return batch.spilled_works != nullptr ? batch.spilled_works[index] : batch.works[index];
+// Two loads, not one through a common pointer: kernel parameters are read through the constant cache.
+__device__ __forceinline__ Fetched<Work> fetch_work(const Batch& batch, uint32_t index) {
+  Fetched<Work> work;
+  if (batch.spilled_works != nullptr) work.load(batch.spilled_works[index]);
+  else work.load(batch.works[index]);
+  return work;
 }
 
 // Control warps of all streams of the block.
@@ -59,7 +63,7 @@ __device__ __forceinline__ bool next_work(const Batch& batch, GroupMemory& memor
   for (; index < memory.entry.works; ++index) {
     __syncwarp();
     // The first has come with the block.
-    if (index != 0) Fetched<Work>(work_of(batch, memory.entry.first_work + index)).store(memory.work);
+    if (index != 0) fetch_work(batch, memory.entry.first_work + index).store(memory.work);
     __syncwarp();
     if (memory.lane < memory.work.chunking.lanes && memory.work.chunking.rounds != 0) break;
   }
@@ -104,8 +108,9 @@ __device__ __forceinline__ void begin_block(const Batch& batch, GroupMemory& mem
   uint32_t e = 0;
   while (e + 1 < batch.entries && blockIdx.x >= batch.entry[e].first_block + batch.entry[e].lanes) ++e;
   const BatchEntry& entry = batch.entry[e];
-  const Fetched<DeviceComm> comm(*entry.comm);
-  const Fetched<Work> work(work_of(batch, entry.first_work));
+  Fetched<DeviceComm> comm;
+  comm.load(*entry.comm);
+  const Fetched<Work> work = fetch_work(batch, entry.first_work);
   comm.store(memory.comm);
   work.store(memory.work);
   if (group.thread == 0) {
@@ -118,13 +123,19 @@ __device__ __forceinline__ void begin_block(const Batch& batch, GroupMemory& mem
   __syncwarp();
 }
 
+// blockDim.x / streams without a division, which would stand at the head of every kernel.
+__device__ __forceinline__ uint32_t threads_of_group(uint32_t streams) {
+  static_assert(kMaxStreams == 3);
+  return streams == 1 ? blockDim.x : streams == 2 ? blockDim.x / 2 : blockDim.x / 3;
+}
+
 // Body of every kernel. Launched as kernels.h says.
 template <class Protocol, class Reduce>
 __device__ __forceinline__ void run(const Batch& batch) {
   __shared__ GroupMemory memories[kMaxStreams];
   Group group;
-  group.threads = blockDim.x / batch.streams;
-  group.index = threadIdx.x / group.threads;
+  group.threads = threads_of_group(batch.streams);
+  group.index = (threadIdx.x >= group.threads) + (threadIdx.x >= 2 * group.threads);
   group.thread = threadIdx.x - group.index * group.threads;
   GroupMemory& memory = memories[group.index];
   if (group.controls()) begin_block(batch, memory, group);

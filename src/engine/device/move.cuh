@@ -79,7 +79,7 @@ __device__ __forceinline__ Pack reduce_two(const GroupMemory& memory, Pack a, Pa
 // Two sources, aligned.
 template <class Reduce, uint32_t kSinks>
 __device__ __forceinline__ void reduce_two_packs(const GroupMemory& memory, const Group& group, uint32_t count) {
-  constexpr uint32_t kUnroll = kSinks == 1 && !Reduce::kWidens ? 4 : 2;  // what 64 registers hold
+  constexpr uint32_t kUnroll = kSinks == 1 && !Reduce::kHeavy ? 4 : 2;  // what 64 registers hold
   const Pack* first_source = packs_of(memory, 0);
   const Pack* second_source = packs_of(memory, 1);
   const bool raw_a = memory.operands[0].meta & kOperandRaw, raw_b = memory.operands[1].meta & kOperandRaw;

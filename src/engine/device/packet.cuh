@@ -52,18 +52,27 @@ __device__ __forceinline__ void store_word_to_sinks(const GroupMemory& memory, u
   }
 }
 
-// The packet of word `index`, given the first look at it. Sets `failed` when the wait is ended.
-__device__ __forceinline__ uint64_t await_packet(const GroupMemory& memory, const Operand& operand, uint32_t index,
-                                                 Pack packet, bool& failed) {
+// The payload of a packet, given the first look at it. False: the wait was ended.
+__device__ __forceinline__ bool await_packet(const Pack* address, uint32_t tag, const uint32_t* abort_word, Pack look,
+                                             uint64_t& word) {
   Patience patience;
-  while (!failed && !is_tagged(packet, operand.tag)) {
-    packet = ptx::load_relaxed(reinterpret_cast<const Pack*>(operand.address) + index);
-    if (patience.ends(memory)) {
-      record_fault(memory, FaultReason::kAborted, operand.meta >> 8, Place::kInbox);
-      failed = true;
-    }
+  while (!is_tagged(look, tag)) {
+    look = ptx::load_relaxed(address);
+    if (patience.ends(abort_word)) return false;
   }
-  return payload_of(packet);
+  word = payload_of(look);
+  return true;
+}
+
+// The same for word `index` of a source. Sets `failed` when the wait is ended.
+__device__ __forceinline__ uint64_t await_source(const GroupMemory& memory, const Operand& source, uint32_t index,
+                                                 Pack look, bool& failed) {
+  uint64_t word = 0;
+  const Pack* address = reinterpret_cast<const Pack*>(source.address) + index;
+  if (failed || await_packet(address, source.tag, memory.comm.abort_word, look, word)) return word;
+  record_fault(memory.comm.fault, site_of(memory), FaultReason::kAborted, source.meta >> 8, Place::kInbox);
+  failed = true;
+  return 0;
 }
 
 // Word `index` of all sources, reduced. Up to four inboxes are looked at together.
@@ -86,7 +95,7 @@ __device__ __forceinline__ uint64_t gather_word(const GroupMemory& memory, uint3
     for (uint32_t j = 0; j < kAhead; ++j) {
       if (s + j >= task.sources) break;
       const Operand operand = memory.operands[s + j];
-      const uint64_t word = operand.tag != 0 ? await_packet(memory, operand, index, look[j], failed)
+      const uint64_t word = operand.tag != 0 ? await_source(memory, operand, index, look[j], failed)
                                              : load_user_word(memory, operand, index, bytes);
       if (s + j == 0) result.start(word, operand.meta & kOperandRaw, memory.average);
       else result.add(word, operand.meta & kOperandRaw, memory.average);
@@ -156,7 +165,7 @@ struct Packet {
         const uint32_t index = first + u * group.threads;
         if (index >= words) break;
         uint64_t word = look[u].low;
-        if (source.tag != 0) word = await_packet(memory, source, index, look[u], failed);
+        if (source.tag != 0) word = await_source(memory, source, index, look[u], failed);
         if (!failed) store_word_to_sinks(memory, index, word);
       }
     }

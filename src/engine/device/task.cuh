@@ -8,6 +8,7 @@
 #include "engine/device/arith.cuh"
 #include "engine/device/batch.h"
 #include "engine/device/ptx.cuh"
+#include "engine/device/wait.cuh"
 
 namespace talaria::device {
 
@@ -74,6 +75,10 @@ struct GroupMemory {
   Work work;
   DeviceComm comm;
 };
+
+__device__ __forceinline__ WaitSite site_of(const GroupMemory& memory) {
+  return WaitSite{memory.lane, memory.task.step, memory.work.sequence};
+}
 
 // A warp group: one step stream of one lane.
 struct Group {

@@ -16,7 +16,7 @@ struct Fetched {
   static_assert(sizeof(T) % sizeof(uint64_t) == 0 && sizeof(T) <= kWarp * sizeof(uint64_t));
   static constexpr uint32_t kWords = sizeof(T) / sizeof(uint64_t);
   uint64_t word = 0;
-  __device__ __forceinline__ explicit Fetched(const T& from) {
+  __device__ __forceinline__ void load(const T& from) {
     if (threadIdx.x % kWarp < kWords) word = reinterpret_cast<const uint64_t*>(&from)[threadIdx.x % kWarp];
   }
   __device__ __forceinline__ void store(T& to) const {

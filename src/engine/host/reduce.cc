@@ -13,14 +13,14 @@ struct UsableTables {
 UsableTables find_usable() {
   UsableTables usable;
 #if defined(TALARIA_X86_SIMD)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd")) {
-    usable.tables[usable.count++] = avx512_reduce_table();
-  }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
-      __builtin_cpu_supports("f16c")) {
-    usable.tables[usable.count++] = avx2_reduce_table();
-  }
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+                    __builtin_cpu_supports("f16c") && __builtin_cpu_supports("aes") &&
+                    __builtin_cpu_supports("pclmul");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512cd");
+  if (avx512) usable.tables[usable.count++] = avx512_reduce_table();
+  if (avx2) usable.tables[usable.count++] = avx2_reduce_table();
 #endif
   usable.tables[usable.count++] = scalar_reduce_table();
   return usable;

@@ -1,5 +1,7 @@
 #include "engine/host/reduce_simd-inl.h"
 
+static_assert(HWY_TARGET == HWY_AVX3, "the flags of this file do not give Highway its AVX-512 target");
+
 namespace talaria {
 
 const ReduceTable* avx512_reduce_table() {

@@ -1,0 +1,189 @@
+// CPU ranks against the simulator, bit for bit: every operation, type, reduction and algorithm of the slice.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "host_ranks.h"
+#include "runtime/agreement.h"
+#include "sim/expected.h"
+
+namespace talaria {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+const DataType kTypes[] = {DataType::kInt8,    DataType::kUint8,    DataType::kInt32,   DataType::kInt64,
+                           DataType::kFloat16, DataType::kBfloat16, DataType::kFloat32, DataType::kFloat64};
+
+struct Trial {
+  Collective collective;
+  const char* algorithm;
+  Form form;
+  uint32_t nranks;
+  uint64_t seed;
+  bool in_place;
+  size_t misalignment;  // bytes added to every buffer's address, a multiple of the element
+};
+
+// Random bits that are finite numbers of moderate size in every type, so that NaN payloads do not matter.
+Bytes random_input(DataType type, uint64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Bytes bytes(count * bytes_of(type));
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t bits = random();
+    if (type == DataType::kFloat16) bits = (bits & 0x83ffu) | (12 + bits % 6) << 10;
+    if (type == DataType::kBfloat16) bits = (bits & 0x807fu) | (124 + bits % 6) << 7;
+    if (type == DataType::kFloat32) bits = (bits & 0x807fffffu) | (120 + bits % 12) << 23;
+    if (type == DataType::kFloat64) bits = (bits & 0x800fffffffffffffu) | (1015 + bits % 12) << 52;
+    std::memcpy(&bytes[i * bytes_of(type)], &bits, bytes_of(type));
+  }
+  return bytes;
+}
+
+uint64_t input_count(const Collective& c, uint32_t n) {
+  return c.operation == Operation::kReduceScatter ? c.count * n : c.count;
+}
+uint64_t output_count(const Collective& c, uint32_t n) {
+  return c.operation == Operation::kAllGather ? c.count * n : c.count;
+}
+// Where the send buffer of an in-place call lies inside the receive buffer, or the other way round.
+uint64_t own_block(const Collective& c, uint32_t rank) {
+  const bool blocks = c.operation == Operation::kAllGather || c.operation == Operation::kReduceScatter;
+  return blocks ? c.count * rank : 0;
+}
+
+ChannelRoom host_room(uint32_t nranks) {
+  std::vector<ChoiceInputs> inputs(nranks);
+  return agree(inputs)->rooms[static_cast<int>(Channel::kCollectiveBulk)];
+}
+
+bool has_input(const Collective& c, uint32_t rank) {
+  return c.operation != Operation::kBroadcast || static_cast<uint32_t>(c.root) == rank;
+}
+
+// Runs one rank's call between guard bytes; the receive buffer is poisoned.
+bool run_trial(Communicator& comm, uint32_t rank, const Trial& trial, const Bytes& input, const Bytes& expected) {
+  constexpr size_t kGuard = 64;
+  const Collective& c = trial.collective;
+  const size_t element = bytes_of(c.type);
+  const size_t in_bytes = input_count(c, trial.nranks) * element, out_bytes = output_count(c, trial.nranks) * element;
+  const size_t area = std::max(in_bytes, out_bytes);
+  Bytes in(area + 2 * kGuard + 16, std::byte{0x5a}), out(area + 2 * kGuard + 16, std::byte{0xa5});
+  std::byte* send = in.data() + kGuard + trial.misalignment;
+  std::byte* receive = out.data() + kGuard + trial.misalignment;
+  if (trial.in_place) {
+    const size_t offset = own_block(c, rank) * element;
+    send = c.operation == Operation::kAllGather ? receive + offset : receive;
+    if (c.operation == Operation::kReduceScatter) receive += offset;
+  }
+  if (has_input(c, rank)) std::memcpy(send, input.data(), input.size());
+  const Bytes before = out;
+  if (!submit(comm, c, send, receive, nullptr).ok()) return false;
+  if (std::memcmp(receive, expected.data(), expected.size()) != 0) return false;
+  const size_t touched = trial.in_place ? area : out_bytes;
+  const size_t begin = kGuard + trial.misalignment;
+  return std::memcmp(out.data(), before.data(), begin) == 0 &&
+         std::memcmp(&out[begin + touched], &before[begin + touched], out.size() - begin - touched) == 0;
+}
+
+std::vector<Trial> trials_for(uint32_t nranks, const char* algorithm, Form form, uint64_t seed) {
+  std::vector<Trial> trials;
+  std::mt19937_64 random(seed);
+  const Operation operations[] = {Operation::kAllReduce, Operation::kAllGather, Operation::kReduceScatter,
+                                  Operation::kBroadcast};
+  for (Operation operation : operations) {
+    if (!find_algorithm(algorithm)->serves(operation, nranks, form)) continue;
+    for (DataType type : kTypes) {
+      for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kAvg}) {
+        if (!reduces(operation) && op != ReduceOp::kSum) continue;
+        const uint64_t counts[] = {1, 1 + random() % 40, 1 + random() % 3000, 40000 + random() % 9000};
+        for (uint64_t count : counts) {
+          trials.push_back(Trial{{operation, type, op, static_cast<int32_t>(random() % nranks), count}, algorithm, form,
+                                 nranks, random(), random() % 2 == 0, random() % 4 * bytes_of(type)});
+        }
+      }
+    }
+  }
+  return trials;
+}
+
+// A trial with everybody's inputs and the bits that the simulator says everybody must get.
+struct Expectation {
+  Trial trial;
+  std::vector<Bytes> inputs;
+  std::vector<Bytes> outputs;
+};
+
+std::vector<Expectation> simulate_all(const std::vector<Trial>& trials) {
+  std::vector<Expectation> expectations;
+  for (const Trial& trial : trials) {
+    const Collective& c = trial.collective;
+    std::vector<Bytes> inputs(trial.nranks);
+    for (uint32_t r = 0; r < trial.nranks; ++r) {
+      if (has_input(c, r)) inputs[r] = random_input(c.type, input_count(c, trial.nranks), trial.seed + r);
+    }
+    sim::Simulated simulated =
+        sim::simulate({trial.algorithm, c, trial.nranks, trial.form, host_room(trial.nranks)}, inputs);
+    EXPECT_TRUE(simulated.ok) << simulated.text;
+    expectations.push_back({trial, std::move(inputs), std::move(simulated.outputs)});
+  }
+  EXPECT_FALSE(expectations.empty());
+  return expectations;
+}
+
+// All ranks walk the same list; each compares its own results.
+test::Body comparison(const std::vector<Expectation>& expectations) {
+  return [&expectations](Communicator& comm, int rank) {
+    const auto me = static_cast<size_t>(rank);
+    for (const auto& [trial, inputs, outputs] : expectations) {
+      if (run_trial(comm, static_cast<uint32_t>(rank), trial, inputs[me], outputs[me])) continue;
+      fprintf(stderr, "rank %d: %s %s by %s on %u ranks, count %lu, seed %lu, in place %d: %s\n", rank,
+              name_of(trial.collective.operation), traits_of(trial.collective.type).name, trial.algorithm, trial.nranks,
+              trial.collective.count, trial.seed, trial.in_place, last_error_text());
+      return false;
+    }
+    return true;
+  };
+}
+
+struct Setting {
+  const char* algorithm;
+  Form form;
+  const char* fault;  // TALARIA_FAULT
+};
+
+void PrintTo(const Setting& setting, std::ostream* out) {
+  *out << setting.algorithm << (setting.form == Form::kDirect ? " direct" : " staged") << " " << setting.fault;
+}
+
+class HostThreads : public testing::TestWithParam<Setting> {};
+class HostProcesses : public testing::TestWithParam<Setting> {};
+
+TEST_P(HostThreads, EqualTheSimulatorBitForBit) {
+  const test::ScopedVariable algorithm("TALARIA_ALGO", GetParam().algorithm), fault("TALARIA_FAULT", GetParam().fault);
+  for (uint32_t nranks : {2u, 3u, 5u}) {
+    const auto expectations = simulate_all(trials_for(nranks, GetParam().algorithm, GetParam().form, 100 + nranks));
+    test::run_thread_ranks(static_cast<int>(nranks), comparison(expectations));
+  }
+}
+
+TEST_P(HostProcesses, EqualTheSimulatorBitForBit) {
+  const test::ScopedVariable algorithm("TALARIA_ALGO", GetParam().algorithm);
+  for (uint32_t nranks : {2u, 3u, 8u}) {
+    const auto expectations = simulate_all(trials_for(nranks, GetParam().algorithm, GetParam().form, 200 + nranks));
+    test::run_process_ranks(static_cast<int>(nranks), comparison(expectations));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, HostThreads,
+                         testing::Values(Setting{"one_shot", Form::kStaged, ""}, Setting{"ring", Form::kStaged, ""},
+                                         Setting{"two_shot", Form::kDirect, ""},
+                                         Setting{"two_shot", Form::kDirect, "stage"}));
+INSTANTIATE_TEST_SUITE_P(Algorithms, HostProcesses,
+                         testing::Values(Setting{"one_shot", Form::kStaged, ""}, Setting{"ring", Form::kStaged, ""},
+                                         Setting{"two_shot", Form::kStaged, ""}));
+
+}  // namespace
+}  // namespace talaria

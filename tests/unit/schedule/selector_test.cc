@@ -1,0 +1,78 @@
+#include "schedule/selector.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "schedule/planner.h"
+
+namespace talaria {
+namespace {
+
+ChoiceLimits limits() {
+  ChoiceLimits limits;
+  limits.nranks = 4;
+  limits.packets = true;
+  limits.one_shot_bytes = 3000;
+  limits.packet_bytes = 2000;
+  return limits;
+}
+
+Collective all_reduce(uint64_t count) {
+  return Collective{Operation::kAllReduce, DataType::kFloat32, ReduceOp::kSum, 0, count};
+}
+
+TEST(Selector, SmallAllReducesGoInOneShotAsPackets) {
+  const Choice small = *select(all_reduce(250), limits());
+  EXPECT_STREQ(small.algorithm->name, "one_shot");
+  EXPECT_EQ(small.channel, Channel::kCollectivePacket);
+  const Choice large = *select(all_reduce(251), limits());
+  EXPECT_STREQ(large.algorithm->name, "two_shot");
+}
+
+TEST(Selector, DirectFormIsTakenOnlyWhereItIsServed) {
+  ChoiceLimits direct = limits();
+  direct.form = Form::kDirect;
+  direct.packets = false;
+  EXPECT_EQ(select(all_reduce(10000), direct)->form, Form::kDirect);
+  direct.algorithm = "ring";
+  EXPECT_EQ(select(all_reduce(10000), direct)->form, Form::kStaged);
+}
+
+TEST(Selector, ForcedAlgorithmYieldsWhereItDoesNotServe) {
+  ChoiceLimits forced = limits();
+  forced.algorithm = "one_shot";
+  const Collective gather{Operation::kAllGather, DataType::kInt8, ReduceOp::kNone, 0, 100};
+  EXPECT_STREQ(select(gather, forced)->algorithm->name, "two_shot");
+}
+
+TEST(Selector, UnknownNamesAreInvalidUsageThatSaysWhatIsKnown) {
+  ChoiceLimits unknown = limits();
+  unknown.algorithm = "butterfly";
+  EXPECT_EQ(select(all_reduce(1), unknown).status().code(), Code::kInvalidUsage);
+  EXPECT_NE(std::string(last_error_text()).find("butterfly"), std::string::npos);
+  EXPECT_NE(std::string(last_error_text()).find("two_shot"), std::string::npos);
+  unknown = limits();
+  unknown.protocol = "LL";
+  EXPECT_EQ(select(all_reduce(1), unknown).status().code(), Code::kInvalidUsage);
+}
+
+TEST(Planner, KeepsOnePlanForAllSizesOfAShape) {
+  const ChannelRoom rooms[kChannels] = {{4, 4, 4096}, {4, 4, 4096}, {1, 4, 4096}};
+  Planner planner(1, limits(), rooms);
+  const Planned a = *planner.plan(all_reduce(10000));
+  const Planned b = *planner.plan(all_reduce(20000));
+  EXPECT_EQ(a.plan, b.plan);
+  EXPECT_NE(a.chunking.total_elements, b.chunking.total_elements);
+}
+
+TEST(Planner, RefusesARingOnOneSlot) {
+  const ChannelRoom rooms[kChannels] = {{4, 1, 4096}, {4, 1, 4096}, {1, 1, 4096}};
+  ChoiceLimits forced = limits();
+  forced.algorithm = "ring";
+  Planner planner(0, forced, rooms);
+  EXPECT_EQ(planner.plan(all_reduce(10000)).status().code(), Code::kInternal);
+}
+
+}  // namespace
+}  // namespace talaria

@@ -94,6 +94,30 @@ TEST(CatalogueOfOneRank, GivesTheOraclesResults) {
   EXPECT_GT(kinds, 5u);
 }
 
+// Sends and receives: everyone to everyone, itself included, several to one peer, of ragged sizes.
+TEST(CatalogueOfTransfers, DeliverWhatWasSent) {
+  for (uint32_t nranks = 1; nranks <= 17; ++nranks) {
+    for (uint32_t depth = 1; depth <= 4; ++depth) {
+      const uint64_t seed = nranks * 100 + depth;
+      Random random(seed);
+      ScenarioBuilder builder(Room{nranks, 2, depth, 32}, random);
+      for (int group = 0; group < 2; ++group) {
+        std::vector<Transfer> transfers;
+        for (uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{37}, 8 * depth + below(random, 100)}) {
+          for (uint32_t source = 0; source < nranks; ++source) {
+            const uint32_t destination = (source + static_cast<uint32_t>(count)) % nranks;
+            transfers.push_back({source, destination, count, DataType::kFloat8e4m3});
+          }
+        }
+        builder.add_group(transfers);
+      }
+      const Report report = run_checked(builder.finish(), random());
+      ASSERT_EQ(report.verdict, Verdict::kOk) << nranks << " ranks, depth " << depth << ", seed " << seed << ": "
+                                              << name_of(report.verdict) << " " << report.text;
+    }
+  }
+}
+
 // A ring needs two slots (Plan::min_depth); with one, all ranks wait for the next one's.
 TEST(CatalogueDepth, RingWithOneSlotDeadlocks) {
   Random random(1);

@@ -9,13 +9,14 @@ Result<StreamState> stream_state(const CudaDriver& driver, CUstream stream) {
   unsigned long long id = 0;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t capture = 0;
-  TRY(driver.stream_get_id(stream, &id));
   TRY(driver.stream_get_capture_info(stream, &status, &capture, nullptr, nullptr, nullptr));
   if (status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
     return fail(Code::kInvalidUsage, "the stream's capture has been invalidated; end it before using the stream");
   }
-  state.id = id;
   state.capturing = status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  // The driver refuses the id of a capturing stream; its handle stays its own until the capture ends.
+  if (!state.capturing) TRY(driver.stream_get_id(stream, &id));
+  state.id = state.capturing ? reinterpret_cast<uint64_t>(stream) : id;
   state.capture = capture;
   return state;
 }

@@ -17,7 +17,7 @@ namespace talaria {
 // A caller's stream at the time of a call.
 struct StreamState {
   CUstream stream;
-  uint64_t id;          // unlike the handle, never reused
+  uint64_t id;          // eager: unlike the handle, never reused; in a capture: the handle
   bool capturing;
   uint64_t capture;     // identity of the capture, if capturing
 };

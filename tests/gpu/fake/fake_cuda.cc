@@ -239,7 +239,10 @@ CUresult stream_wait(CUstream stream, CUevent, unsigned flags) {
   }
   return CUDA_SUCCESS;
 }
-CUresult stream_id(CUstream stream, unsigned long long* id) { return *id = resolve(stream).id, CUDA_SUCCESS; }
+CUresult stream_id(CUstream stream, unsigned long long* id) {
+  if (resolve(stream).graph != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // as the driver does
+  return *id = resolve(stream).id, CUDA_SUCCESS;
+}
 // budget: the driver's signature
 CUresult capture_info(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
                       const CUgraphNode** last, size_t* count) {

@@ -26,6 +26,7 @@ const ConfigRow kRows[] = {
     {"TALARIA_DEVICE", &Config::device, "", "host runs every rank on the CPU even where GPUs are visible"},
     {"TALARIA_ALGO", &Config::algorithm, "", "forces ring, one_shot or two_shot where it serves the operation"},
     {"TALARIA_PROTO", &Config::protocol, "", "forces packet or bulk"},
+    {"TALARIA_FUSED", &Config::fused, "1", "0 interprets every plan on GPUs instead of using hand-fused kernel paths"},
     {"TALARIA_FAULT", &Config::fault, "", "test hook: flip inverts one bit of every result of rank 0"},
 };
 

@@ -14,7 +14,7 @@ struct Config {
   std::string debug, debug_subsys, debug_file;
   std::string socket_ifname, socket_family, comm_id, host_id;
   int64_t socket_retry_count, socket_retry_sleep_msec;
-  int64_t multi_rank_gpu_enable, max_ctas, min_ctas, graph_mixing_support;
+  int64_t multi_rank_gpu_enable, max_ctas, min_ctas, graph_mixing_support, fused;
   std::string device, algorithm, protocol, fault;
 };
 

@@ -23,7 +23,8 @@ struct Work {
   uint8_t flip;         // test hook: invert bit 0 of the first output byte when done
   uint8_t direct;       // 1: the plan is of the direct form; its lanes' use counts advance
   uint8_t staged;       // direct form: bit 0 my input, bit 1 my output must be staged (the owner's decision)
-  uint8_t reserved[5];
+  uint8_t fused;        // FusedPath that may carry out the plan; 0: none. Set by the device engine's launcher
+  uint8_t reserved[4];
 };
 
 }  // namespace talaria

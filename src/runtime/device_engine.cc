@@ -64,6 +64,7 @@ Result<std::unique_ptr<Engine>> DeviceEngine::create(const Config& config, int d
   state->order = TRY(StreamOrder::create(state->context, config.graph_mixing_support != 0));
   state->plans = DevicePlans(state->context);
   state->spill = SpillPool(state->context);
+  state->fused = config.fused != 0;
   std::string bus_id = TRY(read_bus_id(*state->context));
   return std::unique_ptr<Engine>(std::make_unique<DeviceEngine>(config, std::move(bus_id), std::move(state)));
 }

@@ -36,6 +36,7 @@ struct DeviceState final : GateMember {
   StreamOrder order;
   DevicePlans plans;
   SpillPool spill;
+  bool fused = true;              // works may take fused kernel paths
   std::shared_ptr<SharedGpu> shared;  // null when no other rank of the communicator in this process is on this GPU
 
   ControlWords& words() const { return *reinterpret_cast<ControlWords*>(control.host()); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/device/fused/fused_path.h"
 #include "engine/device/kernels.h"
 
 namespace talaria {
@@ -103,6 +104,7 @@ Status bind_works(const PartGroup& group, int kernel, Work* out) {
     const uint32_t works = run_length(*part, kernel);
     for (const Work& work : part->works.subspan(part->next, works)) {
       *out = work;
+      if (part->state->fused) out->fused = static_cast<uint8_t>(fused_path_of(work));
       out->plan = TRY(part->state->plans.on_device(work.plan, part->state->upload.get()));
       ++out;
     }

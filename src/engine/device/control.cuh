@@ -28,6 +28,11 @@ __device__ __forceinline__ uint64_t bytes_of_elements(const Work& work, uint64_t
   return elements << (kElementShifts >> 4 * work.type & 15);
 }
 
+__device__ __forceinline__ void flip_bit(void* output) {
+  volatile uint8_t* first = static_cast<volatile uint8_t*>(output);
+  *first = *first ^ 1;
+}
+
 // Both ends of the FIFO a Ref names, as this rank sees them. The depth is a power of two on GPUs.
 struct Fifo {
   const GroupMemory& memory;

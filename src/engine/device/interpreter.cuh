@@ -10,6 +10,7 @@
 #include "engine/device/batch.h"
 #include "engine/device/bulk.cuh"
 #include "engine/device/control.cuh"
+#include "engine/device/fused/one_shot.cuh"
 #include "engine/device/packet.cuh"
 #include "engine/device/task.cuh"
 #include "engine/device/work_ends.cuh"
@@ -103,11 +104,30 @@ __device__ __forceinline__ void next_task(const Batch& batch, GroupMemory& memor
   if (group.thread == 0) memory.task.stop = stop, memory.cursor.in_work = in_work;
 }
 
-// Control warp: whose block this is.
-__device__ __forceinline__ void begin_block(const Batch& batch, GroupMemory& memory, const Group& group) {
+// The entry this block belongs to.
+__device__ __forceinline__ const BatchEntry& entry_of_block(const Batch& batch) {
   uint32_t e = 0;
   while (e + 1 < batch.entries && blockIdx.x >= batch.entry[e].first_block + batch.entry[e].lanes) ++e;
-  const BatchEntry& entry = batch.entry[e];
+  return batch.entry[e];
+}
+
+// Runs the block's work on a fused path, if it has one. False: to be interpreted.
+template <class Protocol, class Reduce>
+__device__ __forceinline__ bool run_fused(const Batch& batch) {
+  if constexpr (Protocol::kPackets && !Reduce::kCopies) {
+    const BatchEntry& entry = entry_of_block(batch);
+    if (batch.streams != 1 || entry.works != 1 || batch.spilled_works != nullptr) return false;
+    const Work& work = batch.works[entry.first_work];
+    if (work.fused != static_cast<uint8_t>(FusedPath::kOneShot)) return false;
+    one_shot<Reduce>(*entry.comm, work, blockIdx.x - entry.first_block);
+    return true;
+  }
+  return false;
+}
+
+// Control warp: whose block this is.
+__device__ __forceinline__ void begin_block(const Batch& batch, GroupMemory& memory, const Group& group) {
+  const BatchEntry& entry = entry_of_block(batch);
   Fetched<DeviceComm> comm;
   comm.load(*entry.comm);
   const Fetched<Work> work = fetch_work(batch, entry.first_work);
@@ -133,6 +153,7 @@ __device__ __forceinline__ uint32_t threads_of_group(uint32_t streams) {
 template <class Protocol, class Reduce>
 __device__ __forceinline__ void run(const Batch& batch) {
   __shared__ GroupMemory memories[kMaxStreams];
+  if (run_fused<Protocol, Reduce>(batch)) return;
   Group group;
   group.threads = threads_of_group(batch.streams);
   group.index = (threadIdx.x >= group.threads) + (threadIdx.x >= 2 * group.threads);

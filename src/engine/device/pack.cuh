@@ -24,15 +24,16 @@ __device__ __forceinline__ void store_units(std::byte* address, uint64_t word, u
   }
 }
 
-// bytes in 1…8; missing bytes read as zero. The widest unit that both address and length allow.
-__device__ __forceinline__ uint64_t load_word(const std::byte* address, uint32_t bytes) {
+// bytes in 1…8; missing bytes read as zero. The widest unit that both address and length allow. Not inlined: the slow
+// way of many callers, whose fast way must stay short.
+__device__ __attribute__((noinline)) inline uint64_t load_word(const std::byte* address, uint32_t bytes) {
   const uint32_t odd = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(address)) | bytes;
   if (odd & 1) return load_units<uint8_t>(address, bytes);
   if (odd & 2) return load_units<uint16_t>(address, bytes);
   if (odd & 4) return load_units<uint32_t>(address, bytes);
   return *reinterpret_cast<const uint64_t*>(address);
 }
-__device__ __forceinline__ void store_word(std::byte* address, uint64_t word, uint32_t bytes) {
+__device__ __attribute__((noinline)) inline void store_word(std::byte* address, uint64_t word, uint32_t bytes) {
   const uint32_t odd = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(address)) | bytes;
   if (odd & 1) return store_units<uint8_t>(address, word, bytes);
   if (odd & 2) return store_units<uint16_t>(address, word, bytes);

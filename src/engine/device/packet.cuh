@@ -23,20 +23,39 @@ __device__ __forceinline__ uint64_t payload_of(const Pack& packet) {
   return (packet.low & 0xffffffffu) | packet.high << 32;
 }
 
+// Packets of a message of that many bytes.
+__device__ __forceinline__ uint32_t packets_of(uint64_t bytes) {
+  return bytes == 0 ? 1 : static_cast<uint32_t>((bytes + kWordBytes - 1) / kWordBytes);
+}
 // Bytes of word `index` that exist: 8, fewer at the end, none in an empty message.
-__device__ __forceinline__ uint32_t word_bytes(const Task& task, uint32_t index) {
+__device__ __forceinline__ uint32_t word_bytes(uint64_t message_bytes, uint32_t index) {
   const uint64_t begin = uint64_t{index} * kWordBytes;
-  if (begin >= task.bytes) return 0;
-  return task.bytes - begin < kWordBytes ? static_cast<uint32_t>(task.bytes - begin) : kWordBytes;
+  if (begin >= message_bytes) return 0;
+  return message_bytes - begin < kWordBytes ? static_cast<uint32_t>(message_bytes - begin) : kWordBytes;
 }
 
-__device__ __forceinline__ uint64_t load_user_word(const GroupMemory& memory, const Operand& operand, uint32_t index,
-                                                   uint32_t bytes) {
-  const std::byte* address = operand.address + uint64_t{index} * kWordBytes;
-  if (bytes == kWordBytes && !memory.task.misaligned) {
-    return ptx::load_relaxed(reinterpret_cast<const uint64_t*>(address));
+// A piece of user memory, as words.
+struct UserPiece {
+  std::byte* address;
+  uint64_t bytes;
+  bool misaligned;
+
+  __device__ __forceinline__ uint64_t load(uint32_t index) const {
+    const std::byte* from = address + uint64_t{index} * kWordBytes;
+    const uint32_t count = word_bytes(bytes, index);
+    if (count == kWordBytes && !misaligned) return ptx::load_relaxed(reinterpret_cast<const uint64_t*>(from));
+    return count == 0 ? 0 : load_word(from, count);
   }
-  return bytes == 0 ? 0 : load_word(address, bytes);
+  __device__ __forceinline__ void store(uint32_t index, uint64_t word) const {
+    std::byte* to = address + uint64_t{index} * kWordBytes;
+    const uint32_t count = word_bytes(bytes, index);
+    if (count == kWordBytes && !misaligned) *reinterpret_cast<uint64_t*>(to) = word;
+    else if (count != 0) store_word(to, word, count);
+  }
+};
+
+__device__ __forceinline__ UserPiece user_piece(const GroupMemory& memory, const Operand& operand) {
+  return UserPiece{operand.address, memory.task.bytes, memory.task.misaligned};
 }
 
 __device__ __forceinline__ void store_word_to_sinks(const GroupMemory& memory, uint32_t index, uint64_t word) {
@@ -46,8 +65,8 @@ __device__ __forceinline__ void store_word_to_sinks(const GroupMemory& memory, u
     const Operand operand = memory.operands[task.sources + d];
     if (operand.tag != 0) {
       ptx::store_relaxed(reinterpret_cast<Pack*>(operand.address) + index, make_packet(word, operand.tag));
-    } else if (const uint32_t bytes = word_bytes(task, index); bytes != 0) {
-      store_word(operand.address + uint64_t{index} * kWordBytes, word, bytes);
+    } else {
+      user_piece(memory, operand).store(index, word);
     }
   }
 }
@@ -80,7 +99,6 @@ template <class Reduce>
 __device__ __forceinline__ uint64_t gather_word(const GroupMemory& memory, uint32_t index, bool& failed) {
   constexpr uint32_t kAhead = 4;
   const Task& task = memory.task;
-  const uint32_t bytes = word_bytes(task, index);
   Reduce result;
 #pragma unroll 1
   for (uint32_t s = 0; s < task.sources; s += kAhead) {
@@ -96,7 +114,7 @@ __device__ __forceinline__ uint64_t gather_word(const GroupMemory& memory, uint3
       if (s + j >= task.sources) break;
       const Operand operand = memory.operands[s + j];
       const uint64_t word = operand.tag != 0 ? await_source(memory, operand, index, look[j], failed)
-                                             : load_user_word(memory, operand, index, bytes);
+                                             : user_piece(memory, operand).load(index);
       if (s + j == 0) result.start(word, operand.meta & kOperandRaw, memory.average);
       else result.add(word, operand.meta & kOperandRaw, memory.average);
     }
@@ -126,7 +144,7 @@ struct Packet {
   template <class Reduce>
   __device__ static __forceinline__ bool run(GroupMemory& memory, const Group& group) {
     const Task& task = memory.task;
-    const uint32_t words = task.bytes == 0 ? 1 : static_cast<uint32_t>((task.bytes + kWordBytes - 1) / kWordBytes);
+    const uint32_t words = packets_of(task.bytes);
     bool failed = false;
     if (task.copies) {
       copy(memory, group, words, failed);
@@ -158,7 +176,7 @@ struct Packet {
         const uint32_t index = first + u * group.threads;
         if (index >= words) break;
         if (source.tag != 0) look[u] = ptx::load_relaxed(packs_of(memory, 0) + index);
-        else look[u].low = load_user_word(memory, source, index, word_bytes(memory.task, index));
+        else look[u].low = user_piece(memory, source).load(index);
       }
 #pragma unroll
       for (uint32_t u = 0; u < kUnroll; ++u) {

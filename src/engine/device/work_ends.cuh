@@ -118,8 +118,7 @@ __device__ inline void acknowledge(const GroupMemory& memory, const Group& group
 __device__ __forceinline__ void flip_result(const GroupMemory& memory, const Group& group) {
   if (!memory.work.flip || memory.lane != 0 || group.thread != 0) return;
   if (memory.work.output == nullptr || memory.work.chunking.total_elements == 0) return;
-  volatile uint8_t* first = static_cast<volatile uint8_t*>(memory.work.output);
-  *first = *first ^ 1;
+  flip_bit(memory.work.output);
 }
 
 }  // namespace talaria::device

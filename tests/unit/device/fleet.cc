@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "emulated/cuda.h"
+#include "engine/device/fused/fused_path.h"
 
 namespace talaria {
 namespace {
@@ -88,6 +89,7 @@ void Fleet::bind(Call& call, const FleetCall& what, uint32_t rank, const Shape& 
       work.input = work.output;
     }
   }
+  if (what.fused) work.fused = static_cast<uint8_t>(fused_path_of(work));
   ranks_[rank]->works.push_back(work);
   ranks_[rank]->plans.push_back(std::move(plan));
 }
@@ -221,6 +223,17 @@ void Fleet::age(Channel channel, uint64_t messages) {
           std::memcpy(mailbox + layout_.credit_offset(c, peer, lane, fifo), &messages, sizeof messages);
         }
       }
+    }
+  }
+}
+
+void Fleet::plant_stale_packets() {
+  const ChannelLayout& channel = layout_.channels[0];
+  for (auto& rank : ranks_) {
+    for (uint64_t slot = 0; slot < layout_.fifo_index(0, shape_.nranks, 0, 0) * channel.depth; ++slot) {
+      const uint64_t half = 0xdeadbeef | uint64_t{packet_tag(slot % channel.depth)} << 32;
+      std::byte* begin = rank->comm.mailbox + channel.slots + slot * channel.slot_stride;
+      for (uint32_t i = 0; i < 2 * channel.slot_bytes; i += 8) std::memcpy(begin + i, &half, 8);
     }
   }
 }

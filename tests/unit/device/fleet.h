@@ -33,6 +33,7 @@ struct FleetCall {
   uint32_t shift = 0;
   bool flip = false;
   Form form = Form::kStaged;
+  bool fused = false;  // fused paths are allowed
 };
 
 class Fleet {
@@ -60,6 +61,8 @@ class Fleet {
   const FaultRecord& fault(uint32_t rank) const { return ranks_[rank]->fault; }
   // Makes all counters of a channel what they would be after `messages` messages each way, all acknowledged.
   void age(Channel channel, uint64_t messages);
+  // Every packet slot holds junk that carries the tag its first message after a wrap-around will have.
+  void plant_stale_packets();
 
  private:
   struct Rank {

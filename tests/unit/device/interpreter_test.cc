@@ -1,41 +1,12 @@
 // The device interpreter on emulated blocks, against plain loops.
-#include "engine/device/interpreter.cuh"
-
 #include <gtest/gtest.h>
-
-#include <thread>
 
 #include "expected.h"
 #include "fleet.h"
+#include "test_kernels.h"
 
 namespace talaria {
 namespace {
-
-template <DataType kType> struct DeviceType;
-template <> struct DeviceType<DataType::kInt8> { using Type = int8_t; };
-template <> struct DeviceType<DataType::kUint8> { using Type = uint8_t; };
-template <> struct DeviceType<DataType::kInt32> { using Type = int32_t; };
-template <> struct DeviceType<DataType::kInt64> { using Type = int64_t; };
-template <> struct DeviceType<DataType::kFloat16> { using Type = device::Half; };
-template <> struct DeviceType<DataType::kBfloat16> { using Type = device::Bfloat; };
-template <> struct DeviceType<DataType::kFloat32> { using Type = float; };
-template <> struct DeviceType<DataType::kFloat64> { using Type = double; };
-
-template <class Protocol, DataType kType>
-Fleet::Kernel reducing_kernel(ReduceOp reduce) {
-  using T = typename DeviceType<kType>::Type;
-  switch (reduce) {
-    case ReduceOp::kSum: return device::run<Protocol, device::Reducer<T, ReduceOp::kSum>>;
-    case ReduceOp::kMax: return device::run<Protocol, device::Reducer<T, ReduceOp::kMax>>;
-    case ReduceOp::kAvg: return device::run<Protocol, device::Reducer<T, ReduceOp::kAvg>>;
-    default: return device::run<Protocol, device::Copier>;
-  }
-}
-template <DataType kType>
-Fleet::Kernel kernel_for(Channel channel, ReduceOp reduce) {
-  return is_packet(channel) ? reducing_kernel<device::Packet, kType>(reduce)
-                            : reducing_kernel<device::Bulk, kType>(reduce);
-}
 
 struct Row {
   const char* algorithm;
@@ -172,6 +143,7 @@ TEST(Interpreter, PacketTagsWrap) {
   const Row row{"one_shot", Operation::kAllReduce, kPacket, true};
   for (const uint64_t start : {kPacketTagModulus - 6, 2 * kPacketTagModulus - 6}) {
     fleet.age(kPacket, start);
+    fleet.plant_stale_packets();
     for (int launch = 0; launch < 12; ++launch) {
       const auto queued = queue<kType>(fleet, row, ReduceOp::kSum, 2, random);
       ASSERT_TRUE(fleet.run(kernel_for<kType>(kPacket, ReduceOp::kSum), 9)) << launch;

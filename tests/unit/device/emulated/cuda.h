@@ -40,6 +40,7 @@ bool warp_or(bool value);
 extern thread_local emulated::Index threadIdx, blockIdx, blockDim;
 
 inline void __syncwarp() { emulated::warp_or(false); }
+inline void __syncthreads() { emulated::barrier(0, blockDim.x, false); }
 inline bool __any_sync(uint32_t, bool value) { return emulated::warp_or(value); }
 inline bool __all_sync(uint32_t, bool value) { return !emulated::warp_or(!value); }
 inline void __threadfence_system() { std::atomic_thread_fence(std::memory_order_seq_cst); }

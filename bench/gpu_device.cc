@@ -143,11 +143,11 @@ class GpuDevice final : public Device {
   bool has_graphs() const override { return stream_ != nullptr; }
   void begin_capture() override {
     make_current();
+    drop_graph();  // the driver refuses it on a thread that captures
     check(driver().begin_capture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
   }
   void end_capture() override {
     make_current();
-    drop_graph();
     CUgraph graph = nullptr;
     check(driver().end_capture(stream_, &graph), "cuStreamEndCapture");
     check(driver().instantiate(&executable_, graph, 0), "cuGraphInstantiate");

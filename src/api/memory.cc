@@ -25,9 +25,18 @@ using namespace talaria::api;
 
 extern "C" {
 
-ncclResult_t pncclMemAlloc(void** ptr, size_t) { return refuse_pointer("ncclMemAlloc", ptr); }
+ncclResult_t pncclMemAlloc(void** ptr, size_t size) {
+  return guarded("ncclMemAlloc", [&]() -> Status {
+    TRY(check_pointer(ptr, "MemAlloc", "ptr"));
+    *ptr = nullptr;
+    *ptr = TRY(allocate_memory(size));
+    return Status();
+  });
+}
 
-ncclResult_t pncclMemFree(void*) { return refuse("ncclMemFree"); }
+ncclResult_t pncclMemFree(void* ptr) {
+  return guarded("ncclMemFree", [&] { return free_memory(ptr); });
+}
 
 ncclResult_t pncclCommRegister(const ncclComm_t, void*, size_t, void** handle) {
   return refuse_pointer("ncclCommRegister", handle);

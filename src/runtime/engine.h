@@ -73,6 +73,9 @@ std::unique_ptr<Engine> make_host_engine(const Config& config);
 int visible_devices(const Config& config);
 // The caller's current CUDA device.
 Result<int> current_device();
+// Device memory for users (ncclMemAlloc), on the caller's current device.
+Result<void*> allocate_device_memory(size_t bytes);
+Status free_device_memory(void* memory);
 // kInvalidUsage in builds without CUDA.
 Result<std::unique_ptr<Engine>> make_device_engine(const Config& config, int device);
 

@@ -86,7 +86,7 @@ Status HostEngine::connect_peer(const RankCard& mine, const RankCard& peer, Peer
     handle.mailbox = mailbox_.data();
     return Status();
   }
-  // Also within one process: a mapping of our own outlives the peer's communicator, whose last credits may come late.
+  // Also within one process: our handle keeps the memory when the peer's communicator goes; late credits may come.
   const std::string name(reinterpret_cast<const char*>(peer.mailbox_handle));
   opened_.push_back(TRY(SharedMemory::open(name, peer.mailbox_bytes)));
   handle.mailbox = opened_.back().data();

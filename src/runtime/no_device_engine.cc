@@ -7,6 +7,10 @@ int visible_devices(const Config&) { return 0; }
 
 Result<int> current_device() { return fail(Code::kInvalidUsage, "this build has no GPU support"); }
 
+Result<void*> allocate_device_memory(size_t) { return fail(Code::kInvalidUsage, "this build has no GPU support"); }
+
+Status free_device_memory(void*) { return fail(Code::kInvalidUsage, "this build has no GPU support"); }
+
 Result<std::unique_ptr<Engine>> make_device_engine(const Config&, int) {
   return fail(Code::kInvalidUsage, "this build has no GPU support");
 }

@@ -56,4 +56,9 @@ Status group_end();
 void note_group_failure(Status status);
 Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream);
 
+// --- memory for user buffers: on the caller's current GPU, or page-aligned host memory where ranks run on the CPU.
+// Needs no communicator. Null for 0 bytes.
+Result<void*> allocate_memory(size_t bytes);
+Status free_memory(void* memory);  // null is fine
+
 }  // namespace talaria

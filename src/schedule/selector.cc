@@ -36,8 +36,9 @@ Result<bool> choose_packet(const Collective& collective, const ChoiceLimits& lim
     return false;
   }
   if (!limits.protocol.empty()) return limits.protocol == "packet";
-  if (&algorithm == find_algorithm("one_shot")) return true;
-  return collective.count * bytes_of(collective.type) <= limits.packet_bytes;
+  const uint64_t bytes = collective.count * bytes_of(collective.type);
+  if (&algorithm == find_algorithm("one_shot")) return bytes * (limits.nranks - 1) <= limits.one_shot_packet_bytes;
+  return bytes <= limits.packet_bytes;
 }
 
 }  // namespace

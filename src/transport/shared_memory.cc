@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "base/os.h"
@@ -13,19 +15,46 @@
 namespace talaria {
 namespace {
 
-Result<std::byte*> map(int fd, size_t bytes, const std::string& name) {
+std::mutex g_mutex;
+
+}  // namespace
+
+struct SharedMemory::Mapping {
+  std::byte* data;
+  size_t bytes;
+  ~Mapping() { munmap(data, bytes); }
+};
+
+// The blocks this process has mapped, by name. Leaked on purpose: communicators may outlive static destructors.
+std::map<std::string, std::weak_ptr<SharedMemory::Mapping>>& SharedMemory::mappings() {
+  static auto* all = new std::map<std::string, std::weak_ptr<Mapping>>;
+  return *all;
+}
+
+std::shared_ptr<SharedMemory::Mapping> SharedMemory::mapped_here(const std::string& name) {
+  std::lock_guard lock(g_mutex);
+  const auto found = mappings().find(name);
+  return found == mappings().end() ? nullptr : found->second.lock();
+}
+
+Result<std::shared_ptr<SharedMemory::Mapping>> SharedMemory::map(int fd, size_t bytes, const std::string& name) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED) {
     return fail(Code::kSystem, "mapping {} bytes of shared memory {} failed: {}", bytes, name, strerror(errno));
   }
-  return static_cast<std::byte*>(data);
+  auto mapping = std::shared_ptr<Mapping>(new Mapping{static_cast<std::byte*>(data), bytes});
+  std::lock_guard lock(g_mutex);
+  std::erase_if(mappings(), [](const auto& entry) { return entry.second.expired(); });
+  mappings()[name] = mapping;
+  return mapping;
 }
 
-}  // namespace
-
-SharedMemory::~SharedMemory() {
+SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   unlink_name();
-  if (data_ != nullptr) munmap(data_, bytes_);
+  mapping_ = std::move(other.mapping_);
+  name_ = std::move(other.name_);
+  linked_ = std::exchange(other.linked_, false);
+  return *this;
 }
 
 Result<SharedMemory> SharedMemory::create(size_t bytes) {
@@ -41,34 +70,29 @@ Result<SharedMemory> SharedMemory::create(size_t bytes) {
     return fail(Code::kSystem, "/dev/shm has no room for {} bytes ({}): make it larger, e.g. docker run --shm-size",
                 bytes, strerror(error));
   }
-  memory.data_ = TRY(map(fd.get(), bytes, memory.name_));
-  memory.bytes_ = bytes;
+  memory.mapping_ = TRY(map(fd.get(), bytes, memory.name_));
   return memory;
 }
 
 Result<SharedMemory> SharedMemory::open(const std::string& name, size_t bytes) {
   SharedMemory memory;
   memory.name_ = name;
+  memory.mapping_ = mapped_here(name);
+  if (memory.mapping_ != nullptr) return memory;
   const UniqueFd fd(shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0600));
   if (!fd.valid()) {
     return fail(Code::kSystem,
                 "opening a peer's shared memory /dev/shm{} failed: {} (do both processes share /dev/shm?)", name,
                 strerror(errno));
   }
-  memory.data_ = TRY(map(fd.get(), bytes, name));
-  memory.bytes_ = bytes;
+  memory.mapping_ = TRY(map(fd.get(), bytes, name));
   return memory;
 }
 
+std::byte* SharedMemory::data() const { return mapping_ == nullptr ? nullptr : mapping_->data; }
+
 void SharedMemory::unlink_name() {
   if (std::exchange(linked_, false)) shm_unlink(name_.c_str());
-}
-
-void SharedMemory::swap(SharedMemory& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(name_, other.name_);
-  std::swap(linked_, other.linked_);
 }
 
 }  // namespace talaria

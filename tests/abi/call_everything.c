@@ -159,9 +159,11 @@ static void refuse_memory(ncclComm_t comm) {
   void* pointer = buffer;
   ncclWindow_t window = (ncclWindow_t)(void*)buffer;
   ncclMultimemHandle_t multimem = {NULL};
-  expect_refused("ncclMemAlloc", ncclMemAlloc(&pointer, 64));
-  expect("allocated", 1, pointer == NULL);
-  expect_refused("ncclMemFree", ncclMemFree(buffer));
+  expect("ncclMemAlloc", ncclSuccess, ncclMemAlloc(&pointer, 64));
+  expect("allocated", 0, pointer == NULL);
+  memset(pointer, 1, 64);
+  expect("ncclMemFree", ncclSuccess, ncclMemFree(pointer));
+  expect("ncclMemFree(NULL)", ncclSuccess, ncclMemFree(NULL));
   pointer = buffer;
   expect_refused("ncclCommRegister", ncclCommRegister(comm, buffer, 64, &pointer));
   expect("registered", 1, pointer == NULL);

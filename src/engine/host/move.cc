@@ -39,7 +39,7 @@ void move(const Movement& movement) {
       for (size_t s = 0; s < sources.size(); ++s) {
         sources.set(s, static_cast<const std::byte*>(movement.sources[s]) + offset);
       }
-      reduce_into(reduction, out, sources.data(), movement.raw.data(), static_cast<uint32_t>(sources.size()), count);
+      reduce_into(reduction, out, {sources.data(), movement.raw.data(), static_cast<uint32_t>(sources.size())}, count);
     }
     for (size_t k = 1; k < movement.sinks.size(); ++k) {
       copy_bytes(static_cast<std::byte*>(movement.sinks[k]) + offset, out, count * element);

@@ -59,8 +59,8 @@ const ReduceTable* const* reduce_tables(size_t* count) {
   return usable_tables().tables.data();
 }
 
-void reduce_with(const ReduceTable& table, const Reduction& reduction, void* out, const void* const* sources,
-                 const uint8_t* raw, uint32_t nsources, size_t count) {
+void reduce_with(const ReduceTable& table, const Reduction& reduction, void* out, const FoldSources& sources,
+                 size_t count) {
   const bool floating = traits_of(reduction.type).floating;
   const bool average = reduction.op == ReduceOp::kAvg;
   const FoldOp op = reduction.op == ReduceOp::kMax ? FoldOp::kMax
@@ -71,13 +71,12 @@ void reduce_with(const ReduceTable& table, const Reduction& reduction, void* out
     kernel = scalar_reduce_table()->kernels[static_cast<int>(reduction.type)][static_cast<int>(op)];
   }
   const double inverse = average ? inverse_of(reduction.type, reduction.avg_ranks) : 1.0;
-  kernel(out, sources, raw, nsources, count, inverse);
+  kernel(out, sources, count, inverse);
   if (average && !floating && reduction.final) divide_integers(reduction.type, out, count, reduction.avg_ranks);
 }
 
-void reduce_into(const Reduction& reduction, void* out, const void* const* sources, const uint8_t* raw,
-                 uint32_t nsources, size_t count) {
-  reduce_with(*usable_tables().tables[0], reduction, out, sources, raw, nsources, count);
+void reduce_into(const Reduction& reduction, void* out, const FoldSources& sources, size_t count) {
+  reduce_with(*usable_tables().tables[0], reduction, out, sources, count);
 }
 
 }  // namespace talaria

@@ -20,9 +20,15 @@ struct Reduction {
   bool final;
 };
 
-// One kernel per (type, operator): out[i] = fold over s of sources[s][i]. `raw` has a byte per source.
-using ReduceKernel = void (*)(void* out, const void* const* sources, const uint8_t* raw, uint32_t nsources,
-                              size_t count, double inverse);
+// What is folded. `raw` has a byte per source: not zero where a rank's raw input enters.
+struct FoldSources {
+  const void* const* data;
+  const uint8_t* raw;
+  uint32_t size;
+};
+
+// One kernel per (type, operator): out[i] = fold over s of sources.data[s][i].
+using ReduceKernel = void (*)(void* out, const FoldSources& sources, size_t count, double inverse);
 enum class FoldOp : uint8_t { kSum, kMax, kScaledSum };
 inline constexpr int kFoldOps = 3;
 struct ReduceTable {
@@ -34,11 +40,10 @@ struct ReduceTable {
 const ReduceTable* const* reduce_tables(size_t* count);
 
 // out[i] = reduction of sources[s][i]; `out` may equal a source. Precondition: traits_of(type).reduces.
-void reduce_into(const Reduction& reduction, void* out, const void* const* sources, const uint8_t* raw,
-                 uint32_t nsources, size_t count);
+void reduce_into(const Reduction& reduction, void* out, const FoldSources& sources, size_t count);
 // The same with a given table, for tests.
-void reduce_with(const ReduceTable& table, const Reduction& reduction, void* out, const void* const* sources,
-                 const uint8_t* raw, uint32_t nsources, size_t count);
+void reduce_with(const ReduceTable& table, const Reduction& reduction, void* out, const FoldSources& sources,
+                 size_t count);
 
 const ReduceTable* scalar_reduce_table();
 const ReduceTable* avx2_reduce_table();

@@ -45,18 +45,18 @@ W larger(W a, W b) {
 }
 
 template <typename T, FoldOp op>
-void fold(void* out, const void* const* sources, const uint8_t* raw, uint32_t nsources, size_t count, double inverse) {
+void fold(void* out, const FoldSources& sources, size_t count, double inverse) {
   using W = typename Wide<T>::Type;
   const auto value = [&](uint32_t s, size_t i) {
-    W v = Wide<T>::load(static_cast<const T*>(sources[s])[i]);
+    W v = Wide<T>::load(static_cast<const T*>(sources.data[s])[i]);
     if constexpr (op == FoldOp::kScaledSum && std::is_floating_point_v<W>) {
-      if (raw[s]) v = v * static_cast<W>(inverse);
+      if (sources.raw[s]) v = v * static_cast<W>(inverse);
     }
     return v;
   };
   for (size_t i = 0; i < count; ++i) {
     W sum = value(0, i);
-    for (uint32_t s = 1; s < nsources; ++s) {
+    for (uint32_t s = 1; s < sources.size; ++s) {
       sum = op == FoldOp::kMax ? larger<W>(sum, value(s, i)) : add<W>(sum, value(s, i));
     }
     static_cast<T*>(out)[i] = Wide<T>::store(sum);

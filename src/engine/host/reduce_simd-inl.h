@@ -65,22 +65,22 @@ HWY_INLINE V larger(V a, V b) {
 }
 
 template <typename T, FoldOp op>
-void fold(void* out, const void* const* sources, const uint8_t* raw, uint32_t nsources, size_t count, double inverse) {
+void fold(void* out, const FoldSources& sources, size_t count, double inverse) {
   using Vec = Vectors<T>;
   const typename Vec::D d;
   using W = hn::TFromD<typename Vec::D>;
   const size_t width = hn::Lanes(d);
   const auto value = [&](uint32_t s, size_t i) HWY_ATTR {
-    auto v = Vec::load(d, static_cast<const T*>(sources[s]) + i);
+    auto v = Vec::load(d, static_cast<const T*>(sources.data[s]) + i);
     if constexpr (op == FoldOp::kScaledSum) {
-      if (raw[s]) v = hn::Mul(v, hn::Set(d, static_cast<W>(inverse)));
+      if (sources.raw[s]) v = hn::Mul(v, hn::Set(d, static_cast<W>(inverse)));
     }
     return v;
   };
   size_t i = 0;
   for (; i + width <= count; i += width) {
     auto sum = value(0, i);
-    for (uint32_t s = 1; s < nsources; ++s) {
+    for (uint32_t s = 1; s < sources.size; ++s) {
       if constexpr (op == FoldOp::kMax) sum = larger(sum, value(s, i));
       else sum = hn::Add(sum, value(s, i));
     }
@@ -89,7 +89,7 @@ void fold(void* out, const void* const* sources, const uint8_t* raw, uint32_t ns
   if (i == count) return;
   // The scalar kernel finishes what does not fill a vector.
   const void* rest[256];
-  for (uint32_t s = 0; s < nsources; ++s) rest[s] = static_cast<const T*>(sources[s]) + i;
+  for (uint32_t s = 0; s < sources.size; ++s) rest[s] = static_cast<const T*>(sources.data[s]) + i;
   constexpr DataType kType = std::is_same_v<T, Half>     ? DataType::kFloat16
                              : std::is_same_v<T, Bfloat> ? DataType::kBfloat16
                              : std::is_same_v<T, float>  ? DataType::kFloat32
@@ -98,8 +98,8 @@ void fold(void* out, const void* const* sources, const uint8_t* raw, uint32_t ns
                              : std::is_same_v<T, uint8_t> ? DataType::kUint8
                              : std::is_same_v<T, int32_t> ? DataType::kInt32
                                                           : DataType::kInt64;
-  scalar_reduce_table()->kernels[static_cast<int>(kType)][static_cast<int>(op)](static_cast<T*>(out) + i, rest, raw,
-                                                                                nsources, count - i, inverse);
+  scalar_reduce_table()->kernels[static_cast<int>(kType)][static_cast<int>(op)](
+      static_cast<T*>(out) + i, FoldSources{rest, sources.raw, sources.size}, count - i, inverse);
 }
 
 template <typename T, bool floating>

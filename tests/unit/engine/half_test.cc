@@ -15,7 +15,8 @@ uint16_t nearest_half(float value) {
   double best_error = INFINITY;
   for (uint32_t bits = 0; bits < 0x7c00u; ++bits) {
     const double error = std::fabs(static_cast<double>(to_float(Half{static_cast<uint16_t>(bits)})) - std::fabs(value));
-    if (error < best_error || (error == best_error && bits % 2 == 0)) best = static_cast<uint16_t>(bits), best_error = error;
+    if (error < best_error || (error == best_error && bits % 2 == 0))
+      best = static_cast<uint16_t>(bits), best_error = error;
   }
   if (std::fabs(value) >= 65520.0f) best = 0x7c00u;
   return std::signbit(value) ? best | 0x8000u : best;
@@ -36,11 +37,12 @@ TEST(Half, EveryHalfSurvivesTheRoundTrip) {
 TEST(Half, RoundsToNearestEvenFromSubnormalToOverflow) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 300; ++trial) {
-    const float value = std::ldexp(static_cast<float>(random()) / 2147483648.0f - 1.0f, static_cast<int>(random() % 46) - 28);
+    const float value =
+        std::ldexp(static_cast<float>(random()) / 2147483648.0f - 1.0f, static_cast<int>(random() % 46) - 28);
     EXPECT_EQ(to_half(value).bits, nearest_half(value)) << value;
   }
-  EXPECT_EQ(to_half(1.0f + 0x1p-11f).bits, 0x3c00u);   // tie to even
-  EXPECT_EQ(to_half(1.0f + 0x3p-11f).bits, 0x3c02u);   // tie to even, upwards
+  EXPECT_EQ(to_half(1.0f + 0x1p-11f).bits, 0x3c00u);  // tie to even
+  EXPECT_EQ(to_half(1.0f + 0x3p-11f).bits, 0x3c02u);  // tie to even, upwards
   EXPECT_EQ(to_half(65519.996f).bits, 0x7bffu);
   EXPECT_EQ(to_half(65520.0f).bits, 0x7c00u);
   EXPECT_EQ(to_half(0x1p-25f).bits, 0u);

@@ -53,13 +53,14 @@ void expect_tables_agree(const Case& test, std::mt19937_64& random) {
   }
   const std::vector<std::byte> poison(test.count * element + offset + 64, std::byte{0xa5});
   std::vector<std::byte> expected = poison;
-  reduce_with(*scalar_reduce_table(), test.reduction, expected.data() + offset, sources.data(), raw.data(),
-              test.nsources, test.count);
+  reduce_with(*scalar_reduce_table(), test.reduction, expected.data() + offset,
+              {sources.data(), raw.data(), test.nsources}, test.count);
   size_t tables = 0;
   const ReduceTable* const* table = reduce_tables(&tables);
   for (size_t t = 0; t < tables; ++t) {
     std::vector<std::byte> out = poison;
-    reduce_with(*table[t], test.reduction, out.data() + offset, sources.data(), raw.data(), test.nsources, test.count);
+    reduce_with(*table[t], test.reduction, out.data() + offset, {sources.data(), raw.data(), test.nsources},
+                  test.count);
     for (size_t i = 0; i < test.count; ++i) {
       ASSERT_TRUE(same_element(test.reduction.type, &out[offset + i * element], &expected[offset + i * element]))
           << table[t]->name << " " << traits_of(test.reduction.type).name << " element " << i << " of " << test.count;
@@ -89,7 +90,7 @@ TEST(Reduce, HalvesAccumulateInSinglePrecisionAndRoundOnce) {
   const void* sources[] = {&a, &b, &c};
   const uint8_t raw[] = {1, 1, 1};
   uint16_t out = 0;
-  reduce_into(Reduction{DataType::kFloat16, ReduceOp::kSum, 3, true}, &out, sources, raw, 3, 1);
+  reduce_into(Reduction{DataType::kFloat16, ReduceOp::kSum, 3, true}, &out, {sources, raw, 3}, 1);
   EXPECT_EQ(out, 0x6801);
 }
 
@@ -98,7 +99,7 @@ TEST(Reduce, IntegerAverageTruncatesTowardsZero) {
   const void* sources[] = {&a, &b, &c};
   const uint8_t raw[] = {1, 1, 1};
   int32_t out = 0;
-  reduce_into(Reduction{DataType::kInt32, ReduceOp::kAvg, 2, true}, &out, sources, raw, 3, 1);
+  reduce_into(Reduction{DataType::kInt32, ReduceOp::kAvg, 2, true}, &out, {sources, raw, 3}, 1);
   EXPECT_EQ(out, -1);
 }
 

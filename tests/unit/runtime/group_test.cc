@@ -22,7 +22,9 @@ int32_t token(int a, int b, uint64_t i) { return static_cast<int32_t>(a * 100000
 
 // Everyone exchanges with everyone, also with itself, sizes differing per pair and partly zero.
 bool exchange(Communicator& comm, int rank, int nranks, uint64_t largest) {
-  const auto count = [&](int a, int b) { return (a + 2 * b) % 4 == 0 ? 0 : largest / static_cast<uint64_t>(1 + (a + b) % 3) + 1; };
+  const auto count = [&](int a, int b) {
+    return (a + 2 * b) % 4 == 0 ? 0 : largest / static_cast<uint64_t>(1 + (a + b) % 3) + 1;
+  };
   std::vector<std::vector<int32_t>> sends, receives;
   for (int p = 0; p < nranks; ++p) {
     sends.emplace_back(count(rank, p));
@@ -33,8 +35,10 @@ bool exchange(Communicator& comm, int rank, int nranks, uint64_t largest) {
   for (int k = 0; k < nranks; ++k) {
     const int to = (rank * 3 + k) % nranks, from = (rank * 5 + 2 * nranks - k) % nranks;  // no particular order
     const auto s = static_cast<size_t>(to), r = static_cast<size_t>(from);
-    if (!submit(comm, transfer(Operation::kSend, to, sends[s].size()), sends[s].data(), nullptr, nullptr).ok()) return false;
-    if (!submit(comm, transfer(Operation::kRecv, from, receives[r].size()), nullptr, receives[r].data(), nullptr).ok()) return false;
+    if (!submit(comm, transfer(Operation::kSend, to, sends[s].size()), sends[s].data(), nullptr, nullptr).ok())
+      return false;
+    if (!submit(comm, transfer(Operation::kRecv, from, receives[r].size()), nullptr, receives[r].data(), nullptr).ok())
+      return false;
   }
   if (!group_end().ok()) return false;
   for (int p = 0; p < nranks; ++p) {
@@ -64,7 +68,8 @@ TEST(Group, TransfersToOnePeerMatchInOrder) {
     if (!group_start().ok()) return false;
     for (auto& buffer : buffers) {
       const Collective call = transfer(rank == 0 ? Operation::kSend : Operation::kRecv, 1 - rank, buffer.size());
-      if (!submit(comm, call, rank == 0 ? buffer.data() : nullptr, rank == 0 ? nullptr : buffer.data(), nullptr).ok()) return false;
+      if (!submit(comm, call, rank == 0 ? buffer.data() : nullptr, rank == 0 ? nullptr : buffer.data(), nullptr).ok())
+        return false;
     }
     if (!group_end().ok()) return false;
     for (size_t k = 0; k < buffers.size(); ++k) {
@@ -147,7 +152,8 @@ TEST(Group, AnErrorInsideDropsTheWholeGroup) {
 TEST(Group, ALoneSendToSelfIsNamed) {
   test::run_thread_ranks(1, [](Communicator& comm, int) {
     int32_t value = 0;
-    if (submit(comm, transfer(Operation::kSend, 0, 1), &value, nullptr, nullptr).code() != Code::kInvalidUsage) return false;
+    if (submit(comm, transfer(Operation::kSend, 0, 1), &value, nullptr, nullptr).code() != Code::kInvalidUsage)
+      return false;
     return std::string(last_error_text()).find("Trying to send to self without a matching recv") != std::string::npos;
   });
 }

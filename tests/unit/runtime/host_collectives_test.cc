@@ -100,8 +100,13 @@ std::vector<Trial> trials_for(uint32_t nranks, const char* algorithm, Form form,
         if (!reduces(operation) && op != ReduceOp::kSum) continue;
         const uint64_t counts[] = {1, 1 + random() % 40, 1 + random() % 3000, 40000 + random() % 9000};
         for (uint64_t count : counts) {
-          trials.push_back(Trial{{operation, type, op, static_cast<int32_t>(random() % nranks), count}, algorithm, form,
-                                 nranks, random(), random() % 2 == 0, random() % 4 * bytes_of(type)});
+          trials.push_back(Trial{{operation, type, op, static_cast<int32_t>(random() % nranks), count},
+                                 algorithm,
+                                 form,
+                                 nranks,
+                                 random(),
+                                 random() % 2 == 0,
+                                 random() % 4 * bytes_of(type)});
         }
       }
     }

@@ -44,12 +44,14 @@ inline void run_thread_ranks(int nranks, const Body& body) {
   const UniqueId id = make_id();
   std::vector<int> good(static_cast<size_t>(nranks), 0);
   run_ranks(nranks, [&](int rank) { good[static_cast<size_t>(rank)] = run_member(id, nranks, rank, body); });
-  for (int rank = 0; rank < nranks; ++rank) EXPECT_TRUE(good[static_cast<size_t>(rank)]) << "rank " << rank << ": " << last_error_text();
+  for (int rank = 0; rank < nranks; ++rank)
+    EXPECT_TRUE(good[static_cast<size_t>(rank)]) << "rank " << rank << ": " << last_error_text();
 }
 
 inline void run_process_ranks(int nranks, const Body& body) {
   const UniqueId id = make_id();
-  const std::vector<int> exits = run_processes(nranks, [&](int rank) { return run_member(id, nranks, rank, body) ? 0 : 1; });
+  const std::vector<int> exits =
+      run_processes(nranks, [&](int rank) { return run_member(id, nranks, rank, body) ? 0 : 1; });
   for (int rank = 0; rank < nranks; ++rank) EXPECT_EQ(exits[static_cast<size_t>(rank)], 0) << "rank " << rank;
 }
 

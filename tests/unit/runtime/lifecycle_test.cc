@@ -106,13 +106,15 @@ TEST(Lifecycle, NothingIsLeftBehind) {
     });
   };
   cycle();
-  const size_t descriptors = entries_of("/proc/self/fd"), threads = entries_of("/proc/self/task"), shared = entries_of("/dev/shm");
+  const size_t descriptors = entries_of("/proc/self/fd"), threads = entries_of("/proc/self/task"),
+               shared = entries_of("/dev/shm");
   for (int i = 0; i < 20; ++i) cycle();
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
   EXPECT_EQ(entries_of("/dev/shm"), shared);
   // A root listener may still be on its way out; it never outlives its rendezvous for long.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-  while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
   EXPECT_LE(entries_of("/proc/self/task"), threads);
 }
 

@@ -14,6 +14,7 @@ ChoiceLimits limits() {
   limits.nranks = 4;
   limits.packets = true;
   limits.one_shot_bytes = 3000;
+  limits.one_shot_packet_bytes = 1500;
   limits.packet_bytes = 2000;
   return limits;
 }
@@ -23,9 +24,12 @@ Collective all_reduce(uint64_t count) {
 }
 
 TEST(Selector, SmallAllReducesGoInOneShotAsPackets) {
-  const Choice small = *select(all_reduce(250), limits());
+  const Choice small = *select(all_reduce(125), limits());
   EXPECT_STREQ(small.algorithm->name, "one_shot");
   EXPECT_EQ(small.channel, Channel::kCollectivePacket);
+  const Choice middle = *select(all_reduce(250), limits());
+  EXPECT_STREQ(middle.algorithm->name, "one_shot");
+  EXPECT_EQ(middle.channel, Channel::kCollectiveBulk);
   const Choice large = *select(all_reduce(251), limits());
   EXPECT_STREQ(large.algorithm->name, "two_shot");
 }

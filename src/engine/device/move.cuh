@@ -47,7 +47,7 @@ struct Sinks<0> {
 // One source, aligned: packs [0, count).
 template <uint32_t kSinks>
 __device__ __forceinline__ void copy_packs(const GroupMemory& memory, const Group& group, uint32_t count) {
-  constexpr uint32_t kUnroll = kSinks == 1 ? 6 : 4;
+  constexpr uint32_t kUnroll = kSinks == 1 ? 6 : 4;  // what 64 registers hold
   const Pack* source = packs_of(memory, 0);
   const Sinks<kSinks> sinks(memory);
 #pragma unroll 1
@@ -65,24 +65,19 @@ __device__ __forceinline__ void copy_packs(const GroupMemory& memory, const Grou
 }
 
 template <class Reduce>
-__device__ __forceinline__ Pack reduce_two(const GroupMemory& memory, Pack a, Pack b, bool raw_a, bool raw_b) {
-  const Average average = memory.average;
-  const bool final = memory.task.final;
-  Reduce low, high;
-  low.start(a.low, raw_a, average);
-  low.add(b.low, raw_b, average);
-  high.start(a.high, raw_a, average);
-  high.add(b.high, raw_b, average);
-  return Pack{low.finish(final, average), high.finish(final, average)};
+__device__ __forceinline__ uint64_t reduce_two(const GroupMemory& memory, uint64_t a, uint64_t b) {
+  Reduce word;
+  word.start(a, memory.operands[0].meta & kOperandRaw, memory.average);
+  word.add(b, memory.operands[1].meta & kOperandRaw, memory.average);
+  return word.finish(memory.task.final, memory.average);
 }
 
 // Two sources, aligned.
 template <class Reduce, uint32_t kSinks>
 __device__ __forceinline__ void reduce_two_packs(const GroupMemory& memory, const Group& group, uint32_t count) {
-  constexpr uint32_t kUnroll = kSinks == 1 && !Reduce::kHeavy ? 4 : 2;  // what 64 registers hold
+  constexpr uint32_t kUnroll = kSinks == 1 && !Reduce::kHeavy ? 3 : 2;  // what 64 registers hold
   const Pack* first_source = packs_of(memory, 0);
   const Pack* second_source = packs_of(memory, 1);
-  const bool raw_a = memory.operands[0].meta & kOperandRaw, raw_b = memory.operands[1].meta & kOperandRaw;
   const Sinks<kSinks> sinks(memory);
 #pragma unroll 1
   for (uint32_t first = group.thread; first < count; first += kUnroll * group.threads) {
@@ -96,7 +91,9 @@ __device__ __forceinline__ void reduce_two_packs(const GroupMemory& memory, cons
 #pragma unroll
     for (uint32_t u = 0; u < kUnroll; ++u) {
       const uint32_t index = first + u * group.threads;
-      if (index < count) sinks.store(index, reduce_two<Reduce>(memory, a[u], b[u], raw_a, raw_b));
+      if (index >= count) break;
+      const uint64_t low = reduce_two<Reduce>(memory, a[u].low, b[u].low);
+      sinks.store(index, Pack{low, reduce_two<Reduce>(memory, a[u].high, b[u].high)});
     }
   }
 }

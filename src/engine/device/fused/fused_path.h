@@ -1,4 +1,4 @@
-// Fused paths: kernels that carry out a whole named plan without interpreting it, where a step costs more than the wire.
+// Fused paths: kernels that carry out a whole named plan without interpreting it, where steps cost more than the wire.
 //
 // A fused path does exactly what the interpreter would do with the plan: same messages, counters, order of additions. A
 // work takes it when its `fused` names it and the launch allows it (one work, its rank's only one, in the parameters);

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
 
@@ -18,7 +19,7 @@ namespace talaria {
 class SharedMemory {
  public:
   SharedMemory() = default;
-  SharedMemory(SharedMemory&& other) noexcept = default;
+  SharedMemory(SharedMemory&& other) noexcept { *this = std::move(other); }
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory() { unlink_name(); }
 

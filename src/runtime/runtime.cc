@@ -117,7 +117,8 @@ void note_group_failure(Status status) {
 Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream) {
   return grouped([&](Group& group) -> Status {
     TRY(comm.check(collective));
-    group.add(comm, Call{collective, input, output, stream});
+    // CPU ranks ignore streams: different ones must not cut a group into parts.
+    group.add(comm, Call{collective, input, output, comm.kind() == EngineKind::kHost ? nullptr : stream});
     return Status();
   });
 }

@@ -133,6 +133,20 @@ TEST(Group, LongMixedSequencesKeepTheirCounters) {
   });
 }
 
+// CPU ranks ignore streams, also different ones in a group.
+TEST(Group, StreamsOfCpuRanksAreIgnored) {
+  test::run_thread_ranks(2, [](Communicator& comm, int rank) {
+    int streams[2];
+    int32_t first = rank + 1, second = 10 * (rank + 1), sent = 7 + rank, got = 0;
+    if (!group_start().ok()) return false;
+    if (!submit(comm, all_reduce(1), &first, &first, &streams[0]).ok()) return false;
+    if (!submit(comm, all_reduce(1), &second, &second, &streams[1]).ok()) return false;
+    if (!submit(comm, transfer(Operation::kSend, 1 - rank, 1), &sent, nullptr, &streams[0]).ok()) return false;
+    if (!submit(comm, transfer(Operation::kRecv, 1 - rank, 1), nullptr, &got, &streams[1]).ok()) return false;
+    return group_end().ok() && first == 3 && second == 30 && got == 8 - rank;
+  });
+}
+
 TEST(Group, EndWithoutStartIsInvalidUsage) {
   EXPECT_EQ(group_end().code(), Code::kInvalidUsage);
   EXPECT_STREQ(last_error_text(), "ncclGroupEnd: not in a group call.");

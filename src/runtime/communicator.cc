@@ -56,6 +56,8 @@ Status Communicator::connect(const UniqueId& id, const InitOptions& options) {
 }
 
 Status Communicator::finalize() {
+  const Use use(*this);  // an abort from another thread must not free the engine that is being drained
+  if (released()) return fail(Code::kInvalidArgument, "comm {} has been aborted", static_cast<const void*>(this));
   if (finalized_)
     return fail(Code::kInvalidArgument, "comm {} has already been finalized", static_cast<const void*>(this));
   finalized_ = true;
@@ -69,7 +71,7 @@ void Communicator::release() {
   while (!released_shells.compare_exchange_weak(next_released_, this)) {
   }
   // An abort may come while another thread is inside a call: that call notices and leaves.
-  while (uses_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+  while (uses_.load() > 0) std::this_thread::yield();
   resources_.reset();
 }
 

@@ -48,7 +48,8 @@ class Communicator {
 
   // --- queries
   bool intact() const { return magic_ == kMagic && end_magic_ == kMagic; }
-  bool released() const { return released_.load(std::memory_order_acquire); }
+  // Sequentially consistent, like the counting of uses: of a call and a release that meet, one sees the other.
+  bool released() const { return released_.load(); }
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   uint32_t rank() const { return rank_; }
   uint32_t nranks() const { return nranks_; }

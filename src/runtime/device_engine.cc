@@ -180,11 +180,11 @@ Status DeviceEngine::drain() { return state_->order.drain(); }
 
 Status DeviceEngine::health() {
   FaultRecord& fault = state_->words().fault;
-  if (std::atomic_ref<uint32_t>(fault.valid).load(std::memory_order_acquire) == 0) return Status();
+  if (std::atomic_ref<uint32_t>(fault.valid).load(std::memory_order_acquire) != kFaultWritten) return Status();
   if (fault_reported_.exchange(true)) return Status(Code::kRemote);
   return fail(Code::kRemote, "rank {} gave up waiting for rank {}: operation {}, step {}, lane {}, place {} ({})",
               state_->rank, fault.peer, fault.sequence, fault.step, fault.lane, fault.place,
-              fault.reason == 1 ? "aborted" : "unknown reason");
+              fault.reason == static_cast<uint32_t>(FaultReason::kAborted) ? "aborted" : "a step this engine lacks");
 }
 
 // --- the seam of runtime/engine.h

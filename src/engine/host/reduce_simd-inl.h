@@ -88,7 +88,8 @@ void fold(void* out, const FoldSources& sources, size_t count, double inverse) {
   }
   if (i == count) return;
   // The scalar kernel finishes what does not fill a vector.
-  const void* rest[256];
+  // On the stack whatever the number of ranks; a container's code would not have internal linkage.
+  const void** rest = static_cast<const void**>(__builtin_alloca(sources.size * sizeof(void*)));
   for (uint32_t s = 0; s < sources.size; ++s) rest[s] = static_cast<const T*>(sources.data[s]) + i;
   constexpr DataType kType = std::is_same_v<T, Half>     ? DataType::kFloat16
                              : std::is_same_v<T, Bfloat> ? DataType::kBfloat16

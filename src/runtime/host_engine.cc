@@ -62,11 +62,15 @@ Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
   Status status;
   const RankCard& mine = cards[rank_.rank];
   for (uint32_t p = 0; p < cards.size() && status.ok(); ++p) status = connect_peer(mine, cards[p], rank_.peers[p]);
-  // Every rank reaches the barrier, also one that failed: nobody is left waiting, and names can go.
-  const Status met = oob.barrier();
+  // Every rank tells its verdict, also one that failed: nobody is left waiting, now or in the first operation. What all
+  // have opened needs its name no longer.
+  Result<std::vector<int32_t>> verdicts = oob.all_gather_value(static_cast<int32_t>(status.code()));
   mailbox_.unlink_name();
   TRY(status);
-  TRY(met);
+  TRY(verdicts.status());
+  const auto failed = std::ranges::find_if(*verdicts, [](int32_t code) { return code != 0; });
+  if (failed != verdicts->end())
+    return fail(Code::kRemote, "rank {} could not reach its peers; see its log", failed - verdicts->begin());
   const bool one_process = std::all_of(cards.begin(), cards.end(), [&](const RankCard& card) {
     return card.process_hash == mine.process_hash && card.host_hash == mine.host_hash;
   });
@@ -96,6 +100,7 @@ Status HostEngine::connect_peer(const RankCard& mine, const RankCard& peer, Peer
 Status HostEngine::run(std::span<Submission* const> submissions) {
   for (Submission* submission : submissions) {
     auto* engine = static_cast<HostEngine*>(submission->engine);
+    if (!engine->health().ok()) return fail(Code::kRemote, "an operation of rank {} was aborted", engine->rank_.rank);
     if (config_.fault == "stage" && engine->rank_.rank % 2 == 1) {
       for (Work& work : submission->works) work.staged = 3;
     }
@@ -110,6 +115,8 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
       running |= !engine->executor_.done();
       if (!moved && engine->aborted_.load(std::memory_order_acquire)) {
         const HostWait wait = engine->executor_.current_wait();
+        // The others' works are left half done: their counters no longer agree with their peers'.
+        for (Submission* other : submissions) other->engine->abort();
         return fail(Code::kRemote, "rank {} was aborted in operation {} while waiting for rank {}", engine->rank_.rank,
                     wait.sequence, wait.peer);
       }

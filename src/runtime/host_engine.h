@@ -21,7 +21,7 @@ class HostEngine final : public Engine {
   Status run(std::span<Submission* const> submissions) override;
   void abort() override { aborted_.store(true, std::memory_order_release); }
   Status drain() override { return Status(); }
-  Status health() override { return Status(); }
+  Status health() override { return aborted_.load(std::memory_order_acquire) ? Status(Code::kRemote) : Status(); }
 
  private:
   Status connect_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);

@@ -1,6 +1,7 @@
 #include "runtime/group.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "base/os.h"
@@ -46,10 +47,16 @@ Status Group::run_inits(std::vector<InitJob> jobs) {
   };
   std::vector<std::thread> threads;
   for (size_t i = 1; i < jobs.size(); ++i) {
-    threads.emplace_back([&run, i] {
-      set_thread_name("talaria-init");
-      run(i);
-    });
+    try {
+      threads.emplace_back([&run, i] {
+        set_thread_name("talaria-init");
+        run(i);
+      });
+    } catch (const std::system_error& error) {
+      results[i] = fail(Code::kSystem, "no thread for init {} of {}: {}", i + 1, jobs.size(), error.what());
+      for (const InitJob& job : jobs) job.comm->abort();
+      break;
+    }
   }
   if (!jobs.empty()) run(0);
   for (std::thread& thread : threads) thread.join();

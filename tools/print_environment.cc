@@ -25,8 +25,8 @@ int main() {
       "# Environment variables\n\n"
       "<!-- Made by tools/print_environment.cc from src/base/config.cc. Change the table there, then run\n"
       "     build/<preset>/bin/print_environment > docs/environment.md -->\n\n"
-      "Variables are read when a communicator is made, never when the library is loaded.\n"
-      "A number that does not parse counts as unset.\n\n"
+      "Variables are read when a communicator or a unique id is made, those of the log at its first line, none when "
+      "the library\nis loaded. A number that does not parse counts as unset.\n\n"
       "| variable | type | default | meaning |\n"
       "| --- | --- | --- | --- |\n");
   for (const talaria::ConfigRow& row : talaria::config_rows()) {

@@ -19,15 +19,16 @@ const ConfigRow kRows[] = {
     {"NCCL_SOCKET_RETRY_CNT", &Config::socket_retry_count, "34", "connection attempts before giving up"},
     {"NCCL_SOCKET_RETRY_SLEEP_MSEC", &Config::socket_retry_sleep_msec, "100", "pause between attempts, grows linearly"},
     {"NCCL_MULTI_RANK_GPU_ENABLE", &Config::multi_rank_gpu_enable, "0", "1 allows several ranks on one GPU"},
-    {"NCCL_MAX_CTAS", &Config::max_ctas, "0", "most blocks per kernel; 0 leaves the choice to the library"},
-    {"NCCL_MIN_CTAS", &Config::min_ctas, "0", "fewest blocks per kernel; 0 leaves the choice to the library"},
+    {"NCCL_MAX_CTAS", &Config::max_ctas, "0", "most blocks of a rank per kernel; 0 leaves it to the library"},
+    {"NCCL_MIN_CTAS", &Config::min_ctas, "0", "lifts a lower NCCL_MAX_CTAS to this; 0 leaves it to the library"},
     {"NCCL_GRAPH_MIXING_SUPPORT", &Config::graph_mixing_support, "1",
      "1 orders replays of a graph with eager calls and other graphs of the same communicator"},
     {"TALARIA_DEVICE", &Config::device, "", "host runs every rank on the CPU even where GPUs are visible"},
     {"TALARIA_ALGO", &Config::algorithm, "", "forces ring, one_shot or two_shot where it serves the operation"},
     {"TALARIA_PROTO", &Config::protocol, "", "forces packet or bulk"},
     {"TALARIA_FUSED", &Config::fused, "1", "0 interprets every plan on GPUs instead of using hand-fused kernel paths"},
-    {"TALARIA_FAULT", &Config::fault, "", "test hook: flip inverts one bit of every result of rank 0"},
+    {"TALARIA_FAULT", &Config::fault, "",
+     "test hook: flip inverts one bit of every result of rank 0, stage denies direct access to odd CPU ranks"},
 };
 
 int64_t parse_number(const ConfigRow& row, const std::string& text) {

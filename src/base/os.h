@@ -24,7 +24,6 @@ uint64_t random_u64();
 
 // FNV-1a, 64 bits (Fowler, Noll, Vo).
 uint64_t text_hash(std::string_view text);
-// Words between separators; empty ones are left out.
 // Tells the core that the caller spins.
 inline void cpu_pause() {
 #if defined(__x86_64__)
@@ -34,6 +33,7 @@ inline void cpu_pause() {
 #endif
 }
 
+// Words between separators; empty ones are left out.
 std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace talaria

@@ -1,6 +1,6 @@
 // Engine: what carries out the works of one rank, on a CPU or on a GPU.
 //
-// An engine owns its rank's mailbox and counters. Life: create → card() → connect(all cards) → run()* → destruction.
+// An engine owns its rank's mailbox and counters. Life: create → open() → connect(all cards) → run()* → destruction.
 // run() takes the submissions of one group for engines of one kind, so that one thread can drive many ranks at once.
 #pragma once
 
@@ -32,7 +32,6 @@ struct RankCard {
   uint64_t mailbox_address;    // valid inside the rank's process
   uint64_t mailbox_bytes;
   std::byte mailbox_handle[64];  // CUDA IPC handle, or the name of a shared-memory object
-  uint32_t min_ctas, max_ctas;   // choice inputs, agreed by choose_limits()
 };
 
 class Engine;

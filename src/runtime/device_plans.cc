@@ -4,6 +4,8 @@
 #include <cstring>
 #include <span>
 
+#include "engine/device/batch.h"
+
 namespace talaria {
 namespace {
 
@@ -21,9 +23,14 @@ size_t steps_of(const PlanView& view) {
   return steps;
 }
 
-size_t refs_of(const PlanView& view, size_t steps) {
+Result<size_t> refs_of(const PlanView& view, size_t steps) {
   size_t refs = 0;
   for (const Step& step : std::span(view.steps, steps)) {
+    if (const uint32_t operands = uint32_t{step.sources} + step.sinks; operands > kMaxOperands) {
+      return fail(Code::kInvalidUsage,
+                  "a plan for this many GPU ranks has a step of {} sources and sinks, {} are possible; TALARIA_ALGO=ring "
+                  "needs fewer", operands, kMaxOperands);
+    }
     refs = std::max<size_t>(refs, size_t{step.first_ref} + step.sources + step.sinks);
   }
   return refs;
@@ -44,7 +51,7 @@ Result<PlanView> DevicePlans::on_device(const PlanView& view, CUstream upload) {
 Result<DevicePlans::Copy> DevicePlans::upload_copy(const PlanView& view, CUstream upload) {
   const size_t steps = steps_of(view);
   const size_t step_bytes = steps * sizeof(Step);
-  const size_t ref_bytes = refs_of(view, steps) * sizeof(Ref);
+  const size_t ref_bytes = TRY(refs_of(view, steps)) * sizeof(Ref);
   const size_t peer_bytes = view.npeers * sizeof(PeerUse);
   std::vector<std::byte> image(aligned(step_bytes) + aligned(ref_bytes) + aligned(peer_bytes));
   std::byte* refs = image.data() + aligned(step_bytes);

@@ -52,6 +52,7 @@ struct BatchEntry {
   uint32_t lanes;
 };
 
+inline constexpr uint32_t kMaxOperands = 64;  // sources and sinks of one step
 inline constexpr uint32_t kMaxBatchEntries = 8;
 inline constexpr uint32_t kInlineWorks = 14;
 

@@ -13,7 +13,6 @@
 namespace talaria::device {
 
 inline constexpr uint32_t kWarp = 32;
-inline constexpr uint32_t kMaxOperands = 64;  // sources and sinks of one step
 inline constexpr uint32_t kStepWindow = 32;   // steps of a stream kept in shared memory
 
 enum OperandFlag : uint32_t {

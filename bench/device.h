@@ -30,9 +30,12 @@ class Device {
   virtual bool idle() = 0;
 
   virtual bool has_graphs() const = 0;
+  // Captures and graphs: on one thread no graph may be made or dropped while any of its streams is captured, so all
+  // ranks of a thread go through each of these before the next.
+  virtual void drop_graph() = 0;
   virtual void begin_capture() = 0;
-  // Makes what was captured the device's graph, in place of the one before.
   virtual void end_capture() = 0;
+  virtual void make_graph() = 0;  // of what was captured
   virtual void launch_graph() = 0;
 
   // For the header: "device  0 [1b:00] NVIDIA H200".

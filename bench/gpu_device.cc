@@ -143,16 +143,21 @@ class GpuDevice final : public Device {
   bool has_graphs() const override { return stream_ != nullptr; }
   void begin_capture() override {
     make_current();
-    drop_graph();  // the driver refuses it on a thread that captures
     check(driver().begin_capture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
   }
   void end_capture() override {
     make_current();
-    CUgraph graph = nullptr;
-    check(driver().end_capture(stream_, &graph), "cuStreamEndCapture");
-    check(driver().instantiate(&executable_, graph, 0), "cuGraphInstantiate");
-    check(driver().destroy_graph(graph), "cuGraphDestroy");
+    check(driver().end_capture(stream_, &captured_), "cuStreamEndCapture");
+  }
+  void make_graph() override {
+    make_current();
+    check(driver().instantiate(&executable_, captured_, 0), "cuGraphInstantiate");
+    check(driver().destroy_graph(captured_), "cuGraphDestroy");
     check(driver().upload_graph(executable_, stream_), "cuGraphUpload");
+  }
+  void drop_graph() override {
+    if (executable_ != nullptr) check(driver().destroy_executable(executable_), "cuGraphExecDestroy");
+    executable_ = nullptr;
   }
   void launch_graph() override { check(driver().launch_graph(executable_, stream_), "cuGraphLaunch"); }
   std::string description() const override {
@@ -168,15 +173,11 @@ class GpuDevice final : public Device {
  private:
   // Copies and fills may return before they have ended, and our stream does not wait for the default stream.
   void settle() { check(driver().synchronize(nullptr), "cuStreamSynchronize"); }
-  void drop_graph() {
-    if (executable_ != nullptr) check(driver().destroy_executable(executable_), "cuGraphExecDestroy");
-    executable_ = nullptr;
-  }
-
   int ordinal_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
+  CUgraph captured_ = nullptr;
   CUgraphExec executable_ = nullptr;
 };
 

@@ -25,6 +25,8 @@ class HostDevice final : public Device {
   cudaStream_t stream() override { return nullptr; }
   bool idle() override { return true; }
   bool has_graphs() const override { return false; }
+  void drop_graph() override { fatal("CPU ranks have no CUDA graphs"); }
+  void make_graph() override { fatal("CPU ranks have no CUDA graphs"); }
   void begin_capture() override { fatal("CPU ranks have no CUDA graphs"); }
   void end_capture() override { fatal("CPU ranks have no CUDA graphs"); }
   void launch_graph() override { fatal("CPU ranks have no CUDA graphs"); }

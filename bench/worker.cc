@@ -161,9 +161,11 @@ void Worker::iterate(const Case& row, bool in_place) {
 
 // Records what `work` issues as each rank's graph.
 void Worker::capture(const std::function<void()>& work) {
+  for (Rank& rank : ranks_) rank.device->drop_graph();
   for (Rank& rank : ranks_) rank.device->begin_capture();
   work();
   for (Rank& rank : ranks_) rank.device->end_capture();
+  for (Rank& rank : ranks_) rank.device->make_graph();
 }
 
 void Worker::launch_graphs(int times) {

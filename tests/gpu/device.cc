@@ -71,6 +71,10 @@ void Buffer::write(size_t offset, std::span<const std::byte> bytes, CUstream str
 }
 void Buffer::read(size_t offset, std::span<std::byte> bytes, CUstream stream) const {
   if (bytes.empty()) return;
+  // A copy to pageable memory waits inside the driver, where it can keep another rank of this GPU from launching the
+  // kernel that the stream's own kernel waits for. So the stream is idle first.
+  if (!wait_for(stream, kPatienceSeconds))
+    throw std::runtime_error("the stream did not finish before a copy to the host");
   check(calls().copy_to_host.raw(bytes.data(), address_ + offset, bytes.size(), stream), "cuMemcpyDtoHAsync");
 }
 void Buffer::fill(size_t bytes, unsigned char value, CUstream stream) {

@@ -14,6 +14,8 @@
 
 namespace talaria::gpu_test {
 
+inline constexpr double kPatienceSeconds = 30;  // bound of every wait of the tests
+
 // Entry points that only tests use.
 struct TestCalls {
   explicit TestCalls(const DriverLibrary& library) : library_(library) {}

@@ -13,7 +13,6 @@
 
 namespace talaria::gpu_test {
 
-inline constexpr double kPatienceSeconds = 30;
 
 struct Rank {
   uint32_t rank;

@@ -45,17 +45,17 @@ void size_device_channels(uint32_t lanes, ChannelSize (&sizes)[kMailboxChannels]
 
 uint32_t agreed_lanes(std::span<const ChoiceInputs> all) {
   constexpr uint32_t kMostLanes = 64;       // 64 pushing blocks reach the link's rate
-  constexpr uint32_t kMultiprocessors = 128;  // residents counted on, one block each
   std::map<std::pair<uint64_t, std::string>, uint32_t> ranks_on_gpu;
   uint32_t sharing = 1;
-  int32_t most = kMostLanes, fewest = 1;
+  uint32_t multiprocessors = ~0u;  // of the smallest GPU; one resident block each is counted on
+  uint32_t most = kMostLanes;
   for (const ChoiceInputs& inputs : all) {
     sharing = std::max(sharing, ++ranks_on_gpu[{inputs.host_hash, inputs.bus_id}]);
-    if (inputs.max_ctas > 0) most = std::min(most, inputs.max_ctas);
-    if (inputs.min_ctas > 0) fewest = std::max(fewest, inputs.min_ctas);
+    multiprocessors = std::min(multiprocessors, inputs.multiprocessors);
+    if (inputs.max_ctas > 0) most = std::min(most, static_cast<uint32_t>(inputs.max_ctas));
   }
-  const uint32_t room = std::max(kMultiprocessors / sharing, 1u);
-  return std::min(static_cast<uint32_t>(std::max(most, std::min<int32_t>(fewest, kMostLanes))), room);
+  // minCTAs asks for nothing that is not given anyway: as many lanes as maxCTAs and the GPU allow.
+  return std::min(most, std::max(multiprocessors / sharing, 1u));
 }
 
 }  // namespace
@@ -70,6 +70,7 @@ ChoiceInputs choice_inputs_of(const Config& config, const Engine& engine, int mi
   copy_text(inputs.algorithm, config.algorithm);
   copy_text(inputs.protocol, config.protocol);
   copy_text(inputs.bus_id, engine.bus_id());
+  inputs.multiprocessors = engine.multiprocessors();
   return inputs;
 }
 
@@ -96,8 +97,10 @@ Result<Agreement> agree(std::span<const ChoiceInputs> all) {
   else size_device_channels(agreed_lanes(all), sizes);
 
   Agreement agreement{};
-  agreement.layout = make_mailbox_layout(nranks, sizes);
   for (int c = 0; c < kChannels; ++c) agreement.rooms[c] = {sizes[c].lanes, sizes[c].depth, sizes[c].slot_bytes};
+  // A rank alone receives nothing; its calls are still cut into pieces as the rooms say.
+  for (ChannelSize& size : sizes) size.slot_bytes = nranks == 1 ? 0 : size.slot_bytes;
+  agreement.layout = make_mailbox_layout(nranks, sizes);
   agreement.limits.nranks = nranks;
   agreement.limits.packets = !host;
   // Measured on 2x H200: packets win up to 256 KB, one shot of bulk messages up to 2 MB, two shots beyond.

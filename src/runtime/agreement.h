@@ -24,6 +24,7 @@ struct ChoiceInputs {
   char algorithm[16], protocol[16];
   char bus_id[16];
   uint64_t host_hash;
+  uint32_t multiprocessors;  // of the rank's GPU
 };
 
 ChoiceInputs choice_inputs_of(const Config& config, const Engine& engine, int min_ctas, int max_ctas);

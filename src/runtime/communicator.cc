@@ -81,6 +81,12 @@ void Communicator::abort() {
   if (ready() && resources_ != nullptr) resources_->engine->abort();
 }
 
+void Communicator::fault(Code code) {
+  aborted_.store(true, std::memory_order_release);
+  set_async_error(code);
+  if (resources_ != nullptr && resources_->engine != nullptr) resources_->engine->abort();
+}
+
 Code Communicator::async_error() const {
   const Use use(*this);
   const Code stored = async_error_.load(std::memory_order_acquire);

@@ -45,6 +45,8 @@ class Communicator {
   // Lets go of everything but the shell. Idempotent.
   void release();
   void abort();
+  // An operation ended half-done: no further one may start, and waiting kernels leave.
+  void fault(Code code);
 
   // --- queries
   bool intact() const { return magic_ == kMagic && end_magic_ == kMagic; }

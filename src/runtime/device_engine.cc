@@ -66,7 +66,12 @@ Result<std::unique_ptr<Engine>> DeviceEngine::create(const Config& config, int d
   state->spill = SpillPool(state->context);
   state->fused = config.fused != 0;
   std::string bus_id = TRY(read_bus_id(*state->context));
-  return std::unique_ptr<Engine>(std::make_unique<DeviceEngine>(config, std::move(bus_id), std::move(state)));
+  int multiprocessors = 0;
+  TRY(state->context->driver().device_get_attribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                                    state->context->device()));
+  auto engine = std::make_unique<DeviceEngine>(config, std::move(bus_id), std::move(state));
+  engine->multiprocessors_ = static_cast<uint32_t>(multiprocessors);
+  return std::unique_ptr<Engine>(std::move(engine));
 }
 
 DeviceEngine::DeviceEngine(const Config& config, std::string bus_id, std::shared_ptr<DeviceState> state)

@@ -22,6 +22,7 @@ class DeviceEngine final : public Engine {
 
   EngineKind kind() const override { return EngineKind::kDevice; }
   std::string bus_id() const override { return bus_id_; }
+  uint32_t multiprocessors() const override { return multiprocessors_; }
   Result<RankCard> open(uint32_t rank, const MailboxLayout& layout) override;
   Status connect(std::span<const RankCard> cards, OutOfBand& oob) override;
   Form form() const override { return Form::kStaged; }
@@ -44,6 +45,7 @@ class DeviceEngine final : public Engine {
 
   Config config_;
   std::string bus_id_;
+  uint32_t multiprocessors_ = 0;
   std::shared_ptr<DeviceState> state_;
   Launcher launcher_;
   MailboxLayout layout_{};

@@ -1,15 +1,28 @@
 // Device memory for users, in the primary context of the caller's current device.
+#include <map>
+#include <mutex>
+
 #include "runtime/engine.h"
 #include "service/cuda_context.h"
 #include "service/cuda_driver.h"
+#include "service/cuda_memory.h"
 
 namespace talaria {
 namespace {
 
-// Runs `call` with the current device's primary context. The context stays retained: the memory lives in it.
+// Memory lives in its context, so a device whose memory was ever given out stays retained until the process ends.
+void keep_retained(const ContextPtr& context) {
+  static std::mutex mutex;
+  static auto* kept = new std::map<int, ContextPtr>;
+  std::lock_guard lock(mutex);
+  kept->try_emplace(context->ordinal(), context);
+}
+
+// Runs `call` with the current device's primary context.
 template <typename Call>
 Status in_current_context(Call call) {
-  const auto context = TRY(PrimaryContext::retain(TRY(current_device())));
+  const ContextPtr context = TRY(PrimaryContext::retain(TRY(current_device())));
+  keep_retained(context);
   ContextGuard guard(*context);
   TRY(guard.status());
   RelaxedCapture relaxed(context->driver());

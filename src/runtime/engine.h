@@ -49,6 +49,8 @@ class Engine {
   virtual EngineKind kind() const = 0;
   // PCI bus id of this rank's GPU, "" for a CPU rank. Known before open().
   virtual std::string bus_id() const { return {}; }
+  // Multiprocessors of this rank's GPU, 0 for a CPU rank.
+  virtual uint32_t multiprocessors() const { return 0; }
   // Identity and mailbox of this rank. Allocates the mailbox for `layout`.
   virtual Result<RankCard> open(uint32_t rank, const MailboxLayout& layout) = 0;
   // Maps every peer's mailbox. Collective: uses `oob` to keep handles alive until all have opened them.

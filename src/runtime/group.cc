@@ -86,8 +86,15 @@ Status Group::run_calls(const Calls& calls) {
     for (Submission& submission : TRY(comm->bind(list))) submissions.push_back(std::move(submission));
   }
   // GPU ranks only enqueue; CPU ranks block until done.
-  TRY(run_kind(submissions, EngineKind::kDevice));
-  return run_kind(submissions, EngineKind::kHost);
+  Status status = run_kind(submissions, EngineKind::kDevice);
+  if (status.ok()) status = run_kind(submissions, EngineKind::kHost);
+  // A refused call has started nothing. Otherwise part of the group may be under way: the ranks no longer count alike,
+  // so none of them may go on.
+  const bool refused = status.code() == Code::kInvalidUsage || status.code() == Code::kInvalidArgument;
+  for (auto& [comm, list] : lists) {
+    if (!status.ok() && !refused) comm->fault(status.code());
+  }
+  return status;
 }
 
 }  // namespace talaria

@@ -79,6 +79,24 @@ TEST_P(Catalogue, GivesTheOraclesResults) {
   EXPECT_GE(scenarios, 48u);
 }
 
+TEST_P(Catalogue, EverySubsetOfRanksMayBeInPlace) {
+  const Kind& kind = GetParam();
+  for (uint32_t nranks = 2; nranks <= 6; ++nranks) {
+    if (!kind.algorithm->serves(kind.operation, nranks, kind.form)) continue;
+    Random random(nranks);
+    const Room room{nranks, 2, 4, 32};
+    ScenarioBuilder builder(room, random);
+    for (uint64_t subset = 0; subset < (1u << nranks); ++subset) {
+      Call call{kind.algorithm, {}, kind.form, kind.channel, 2, subset};
+      call.collective = {kind.operation, DataType::kFloat16, reduces(kind.operation) ? ReduceOp::kSum : ReduceOp::kNone,
+                         static_cast<int32_t>(subset % nranks), 37};
+      builder.add(call);
+    }
+    const Report report = run_checked(builder.finish(), nranks);
+    ASSERT_EQ(report.verdict, Verdict::kOk) << nranks << " ranks: " << name_of(report.verdict) << " " << report.text;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, Catalogue, testing::ValuesIn(all_kinds()), kind_name);
 
 // One rank, several calls: nothing to wait for.

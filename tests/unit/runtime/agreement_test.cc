@@ -13,6 +13,7 @@ std::vector<ChoiceInputs> gpu_ranks(uint32_t nranks, uint32_t gpus) {
   std::vector<ChoiceInputs> all(nranks);
   for (uint32_t r = 0; r < nranks; ++r) {
     all[r].kind = EngineKind::kDevice;
+    all[r].multiprocessors = 132;
     std::strcpy(all[r].bus_id, std::to_string(r % gpus).c_str());
   }
   return all;
@@ -24,17 +25,27 @@ uint32_t bulk_lanes(const std::vector<ChoiceInputs>& all) {
 
 TEST(Agreement, LanesShrinkSoThatAllRanksOfAGpuAreResident) {
   EXPECT_EQ(bulk_lanes(gpu_ranks(2, 2)), 64u);
-  EXPECT_EQ(bulk_lanes(gpu_ranks(8, 2)), 32u);
+  EXPECT_EQ(bulk_lanes(gpu_ranks(8, 2)), 33u);
   EXPECT_LE(bulk_lanes(gpu_ranks(17, 1)) * 17, 132u);
 }
 
-TEST(Agreement, SmallestMaximumAndLargestMinimumOfCtasWin) {
+TEST(Agreement, LanesFitTheSmallestGpu) {
+  auto all = gpu_ranks(4, 2);
+  all[1].multiprocessors = all[3].multiprocessors = 58;
+  EXPECT_EQ(bulk_lanes(all), 29u);
+}
+
+TEST(Agreement, ARankAloneHasNoInboxes) {
+  EXPECT_LT(agree(gpu_ranks(1, 1))->layout.bytes, 1u << 20);
+}
+
+TEST(Agreement, SmallestMaximumOfCtasWins) {
   auto all = gpu_ranks(2, 2);
   all[0].max_ctas = 20;
   all[1].max_ctas = 12;
   EXPECT_EQ(bulk_lanes(all), 12u);
   all[1].min_ctas = 16;
-  EXPECT_EQ(bulk_lanes(all), 16u);
+  EXPECT_EQ(bulk_lanes(all), 12u);
 }
 
 TEST(Agreement, ADifferingVariableIsNamedWithRanksAndValues) {

@@ -53,12 +53,16 @@ TEST(Lifecycle, RanksOutOfRangeAreNamed) {
 }
 
 TEST(Lifecycle, DestroyReturnsWhileThePeerLives) {
-  test::run_thread_ranks(2, [](Communicator& comm, int rank) {
-    std::vector<int32_t> data(1000, 1);
-    if (!submit(comm, kSum, data.data(), data.data(), nullptr).ok()) return false;
-    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    return data[999] == 2;
-  });
+  test::make_id();
+  Communicator* comms[2];
+  ASSERT_TRUE(init_all(comms, 2, nullptr).ok());
+  std::vector<int32_t> data[2] = {std::vector<int32_t>(1000, 1), std::vector<int32_t>(1000, 2)};
+  ASSERT_TRUE(group_start().ok());
+  for (int r = 0; r < 2; ++r) ASSERT_TRUE(submit(*comms[r], kSum, data[r].data(), data[r].data(), nullptr).ok());
+  ASSERT_TRUE(group_end().ok());
+  EXPECT_TRUE(destroy(comms[0]).ok());  // nobody else takes part
+  EXPECT_EQ(count_of(*comms[1]), 2);
+  EXPECT_TRUE(destroy(comms[1]).ok());
 }
 
 TEST(Lifecycle, AbortFromAnotherThreadEndsAWaitingCall) {

@@ -97,6 +97,18 @@ Status HostEngine::connect_peer(const RankCard& mine, const RankCard& peer, Peer
   return Status();
 }
 
+// The works of all submissions stay as they are: their counters no longer agree with their peers', and the caller may
+// free the buffers as soon as we return.
+void HostEngine::leave_half_done(std::span<Submission* const> submissions) {
+  for (Submission* submission : submissions) submission->engine->abort();
+  // A peer holds on for one step at most. The bound is for one whose process was stopped or killed inside it.
+  const double deadline = now_usec() + 1e6;
+  for (Submission* submission : submissions) {
+    auto* engine = static_cast<HostEngine*>(submission->engine);
+    while (!engine->executor_.revoke_buffers() && now_usec() < deadline) sched_yield();
+  }
+}
+
 Status HostEngine::run(std::span<Submission* const> submissions) {
   for (Submission* submission : submissions) {
     auto* engine = static_cast<HostEngine*>(submission->engine);
@@ -115,8 +127,7 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
       running |= !engine->executor_.done();
       if (!moved && engine->aborted_.load(std::memory_order_acquire)) {
         const HostWait wait = engine->executor_.current_wait();
-        // The others' works are left half done: their counters no longer agree with their peers'.
-        for (Submission* other : submissions) other->engine->abort();
+        leave_half_done(submissions);
         return fail(Code::kRemote, "rank {} was aborted in operation {} while waiting for rank {}", engine->rank_.rank,
                     wait.sequence, wait.peer);
       }

@@ -24,6 +24,7 @@ class HostEngine final : public Engine {
   Status health() override { return aborted_.load(std::memory_order_acquire) ? Status(Code::kRemote) : Status(); }
 
  private:
+  static void leave_half_done(std::span<Submission* const> submissions);
   Status connect_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
 
   Config config_;

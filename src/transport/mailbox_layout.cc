@@ -32,6 +32,9 @@ MailboxLayout make_mailbox_layout(uint32_t nranks, const ChannelSize (&sizes)[kM
   offset += uint64_t{nranks} * layout.max_lanes * 2 * kFlagStride;
   layout.done = offset;
   offset += uint64_t{nranks} * layout.max_lanes * kFlagStride;
+  layout.touching = offset;
+  layout.revoked = offset + kFlagStride;
+  offset += 2 * kFlagStride;
   layout.bytes = round_up(offset, 4096);
   return layout;
 }

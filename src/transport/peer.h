@@ -37,6 +37,8 @@ struct MailboxLayout {
   ChannelLayout channels[kMailboxChannels];
   uint64_t ready;             // offset of the ready words (16 bytes each, per source rank, lane, input/output)
   uint64_t done;              // offset of the done words
+  uint64_t touching;          // offset of the owner's touching word (direct form, CPU ranks)
+  uint64_t revoked;           // offset of the owner's revoked word
   uint64_t bytes;             // whole mailbox
 
   // Position of FIFO (peer, lane, fifo) among the FIFOs of its channel. Also indexes the private FifoState arrays.

@@ -112,8 +112,9 @@ bool HostExecutor::advance_cursor(const Work& work, const StreamView& view, Curs
   const uint32_t body_end = view.prologue + view.body;
   while (cursor.step < steps_of(view)) {
     const Step& step = work.plan.steps[view.first + cursor.step];
-    if (!can_run(work, step)) return moved;
+    if (!can_run(work, step) || !begin_touching(work, step)) return moved;
     run_step(work, step, cursor.round);
+    end_touching(work);
     moved = true;
     if (++cursor.step == body_end && view.body > 0 && ++cursor.round < work.chunking.rounds) {
       cursor.step = view.prologue;
@@ -126,6 +127,36 @@ bool HostExecutor::can_run(const Work& work, const Step& step) const {
   for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
     const Ref& ref = work.plan.refs[step.first_ref + k];
     if ((ref.flags & kWait) != 0 && !ref_available(work, ref, k < step.sources)) return false;
+  }
+  return true;
+}
+
+// Before a step that may touch peers' buffers: says so, then looks whether any of them has been revoked. One of the two
+// sides sees the other: pairs with revoke_buffers at the peers (both sequentially consistent).
+bool HostExecutor::begin_touching(const Work& work, const Step& step) {
+  if (!work.direct) return true;
+  word(rank_.mailbox, rank_.layout.touching).store(1, std::memory_order_seq_cst);
+  for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
+    const Ref& ref = work.plan.refs[step.first_ref + k];
+    if (ref.place != Place::kPeerInput && ref.place != Place::kPeerOutput) continue;
+    if (word(rank_.peers[ref.peer].mailbox, rank_.layout.revoked).load(std::memory_order_seq_cst) == 0) continue;
+    end_touching(work);
+    return false;
+  }
+  return true;
+}
+
+void HostExecutor::end_touching(const Work& work) {
+  // pairs with the load in revoke_buffers at the peers
+  if (work.direct) word(rank_.mailbox, rank_.layout.touching).store(0, std::memory_order_release);
+}
+
+bool HostExecutor::revoke_buffers() {
+  if (done() || !works_[segment_].direct) return true;
+  word(rank_.mailbox, rank_.layout.revoked).store(1, std::memory_order_seq_cst);
+  for (uint32_t p = 0; p < rank_.nranks; ++p) {
+    if (p == rank_.rank) continue;
+    if (word(rank_.peers[p].mailbox, rank_.layout.touching).load(std::memory_order_seq_cst) != 0) return false;
   }
   return true;
 }

@@ -49,6 +49,8 @@ class HostExecutor {
   bool done() const { return segment_ == works_.size(); }
   // Moves every stream as far as it goes; true when anything moved.
   bool advance();
+  // Abort: peers may not touch this rank's buffers from now on. True once none of them does; asked again until then.
+  bool revoke_buffers();
   // Where the first stuck stream waits; for error texts after abort.
   HostWait current_wait() const;
 
@@ -68,6 +70,8 @@ class HostExecutor {
   bool runnable(const Work& work, uint32_t stream) const;
 
   bool can_run(const Work& work, const Step& step) const;
+  bool begin_touching(const Work& work, const Step& step);
+  void end_touching(const Work& work);
   bool ref_available(const Work& work, const Ref& ref, bool source) const;
   void run_step(const Work& work, const Step& step, uint32_t round);
   void signal_ref(const Work& work, const Ref& ref, bool source);

@@ -41,11 +41,18 @@ World::World(int processes, int threads_per_process, int ranks_per_thread) : thr
 
 World::~World() { munmap(shared_, bytes_); }
 
-// Spins first, so that ranks which own a core start together; sleeps when it takes long, because they may not own one.
 void World::barrier() {
+  wait_for_all();
+  // Orders the threads of one process also where the last to come was another process, whose stores ThreadSanitizer does
+  // not see.
+  shared_->arrived.load(std::memory_order_acquire);
+}
+
+// Spins first, so that ranks which own a core start together; sleeps when it takes long, because they may not own one.
+void World::wait_for_all() {
   const uint32_t generation = shared_->generation.load(std::memory_order_acquire);
   if (shared_->arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(threads_)) {
-    shared_->arrived.store(0, std::memory_order_relaxed);
+    shared_->arrived.fetch_sub(static_cast<uint32_t>(threads_), std::memory_order_acq_rel);
     shared_->generation.fetch_add(1);
     if (shared_->sleepers.load() > 0) futex(shared_->generation, FUTEX_WAKE, INT32_MAX);
     return;

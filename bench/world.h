@@ -33,6 +33,7 @@ class World {
   std::string label(int rank) const;
 
  private:
+  void wait_for_all();
   static constexpr size_t kLabelBytes = 128;
   struct Shared {
     std::atomic<uint32_t> arrived;

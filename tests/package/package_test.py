@@ -63,7 +63,7 @@ def staged(build, scratch):
 
 def find_package(_, scratch):
     build = scratch / "build-cmake"
-    run("cmake", "-S", EXAMPLE, "-B", build, f"-DCMAKE_PREFIX_PATH={scratch / 'prefix'}")
+    run("cmake", "-G", "Ninja", "-S", EXAMPLE, "-B", build, f"-DCMAKE_PREFIX_PATH={scratch / 'prefix'}")
     run("cmake", "--build", build)
     run_example(build / "all_reduce", library_folder(scratch / "prefix"))
 

@@ -17,7 +17,7 @@ constexpr uint64_t kGranuleBytes = 16;
 
 uint64_t divide_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
 
-bool rooted(Operation operation) { return operation == Operation::kBroadcast || is_point_to_point(operation); }
+bool rooted(Operation operation) { return is_rooted(operation) || is_point_to_point(operation); }
 
 std::shared_ptr<const Plan> build_plan(const Algorithm& algorithm, const Shape& shape) {
   auto plan = std::make_shared<Plan>(algorithm.build(shape));
@@ -187,7 +187,7 @@ Call random_call(const Room& room, Random& random) {
   for (;;) {
     const auto catalog = algorithm_catalog();
     Call call{&catalog[below(random, catalog.size())], {}, Form::kStaged, Channel::kCollectiveBulk, 1, random()};
-    call.collective.operation = static_cast<Operation>(below(random, 5));
+    call.collective.operation = static_cast<Operation>(below(random, kCollectives));
     call.form = below(random, 2) == 0 ? Form::kStaged : Form::kDirect;
     if (!call.algorithm->serves(call.collective.operation, room.nranks, call.form)) continue;
     if (call.form == Form::kStaged && below(random, 2) == 0) call.channel = Channel::kCollectivePacket;

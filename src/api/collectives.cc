@@ -35,10 +35,6 @@ Result<ReduceOp> checked_reduction(const Request& request, DataType type) {
                 request.reduction, kReduceOps - 1);
   }
   const ReduceOp reduction = static_cast<ReduceOp>(request.reduction);
-  if (!traits_of(reduction).supported) {
-    return fail(Code::kInvalidUsage, "{} : reduction {} is not supported yet", request.function,
-                traits_of(reduction).name);
-  }
   if (!traits_of(type).reduces) {
     return fail(Code::kInvalidUsage, "{} : reducing datatype {} is not supported yet", request.function,
                 traits_of(type).name);

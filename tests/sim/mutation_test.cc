@@ -112,12 +112,11 @@ uint64_t trial_count(DataType type, const Room& room, uint32_t nranks, Random& r
 
 Call trial_call(const Kind& kind, const Room& room, uint64_t trial, Random& random) {
   static constexpr DataType kTypes[] = {DataType::kFloat16, DataType::kInt8, DataType::kFloat32, DataType::kInt32};
-  static constexpr ReduceOp kReductions[] = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax};
   Call call{kind.algorithm, {}, kind.form, Channel::kCollectiveBulk, 1, random()};
   if (kind.form == Form::kStaged && trial % 2 == 1) call.channel = Channel::kCollectivePacket;
   const DataType type = kTypes[below(random, 4)];
   const uint64_t count = trial_count(type, room, call.form == Form::kDirect ? 1 : room.nranks, random);
-  const ReduceOp reduce = reduces(kind.operation) ? kReductions[below(random, 3)] : ReduceOp::kNone;
+  const ReduceOp reduce = reduces(kind.operation) ? static_cast<ReduceOp>(below(random, kReduceOps)) : ReduceOp::kNone;
   call.collective = {kind.operation, type, reduce, kRoot, count};
   return call;
 }

@@ -111,10 +111,11 @@ std::vector<Trial> trials_for(uint32_t nranks, const char* algorithm, Form form,
     const auto operation = static_cast<Operation>(o);
     if (!find_algorithm(algorithm)->serves(operation, nranks, form)) continue;
     for (DataType type : kTypes) {
-      for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kAvg}) {
+      for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg}) {
         if (!reduces(operation) && op != ReduceOp::kSum) continue;
         const uint64_t counts[] = {1, 1 + random() % 40, 1 + random() % 3000, 40000 + random() % 9000};
         for (uint64_t count : counts) {
+          if (count >= 40000 && (op == ReduceOp::kProd || op == ReduceOp::kMin)) continue;  // their loops are Max's
           trials.push_back(Trial{{operation, type, op, static_cast<int32_t>(random() % nranks), count},
                                  algorithm,
                                  form,

@@ -89,7 +89,8 @@ Result<Work> Communicator::bind_call(const Call& call) {
   work.avg_ranks = nranks_;
   work.sequence = sequence_++;
   work.direct = planned.plan->shape().form == Form::kDirect ? 1 : 0;
-  work.flip = resources_->config.fault == "flip" && call.output != nullptr && rank_ == flipping_rank(collective) ? 1 : 0;
+  const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(collective);
+  work.flip = flips && call.output != nullptr ? 1 : 0;
   return work;
 }
 

@@ -1,9 +1,9 @@
 // Scalar reference arithmetic: the library's rounding rules, one element at a time, in the plainest code possible.
 //
 // A step reduces its sources left to right. f16 and bf16 accumulate in f32 and are rounded to nearest even once per
-// step; f32 and f64 are plain; integers wrap, in products too. Avg scales floating sources by 1/n where they are raw and divides
-// integers by n where the step is final. Shared by the simulator and the oracle; deliberately shares nothing with the
-// engines.
+// step; f32 and f64 are plain; integers wrap, in products too. Avg scales floating sources by 1/n where they are raw
+// and divides integers by n where the step is final. Shared by the simulator and the oracle; deliberately shares
+// nothing with the engines.
 #pragma once
 
 #include <bit>

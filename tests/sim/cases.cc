@@ -180,6 +180,10 @@ Scenario ScenarioBuilder::finish() {
   return std::move(scenario_);
 }
 
+ReduceOp random_reduction(Operation operation, Random& random) {
+  return reduces(operation) ? static_cast<ReduceOp>(below(random, kReduceOps)) : ReduceOp::kNone;
+}
+
 Call random_call(const Room& room, Random& random) {
   static constexpr DataType kTypes[] = {DataType::kInt8,    DataType::kUint8,   DataType::kInt32,
                                         DataType::kInt64,   DataType::kFloat16, DataType::kFloat32,
@@ -192,7 +196,7 @@ Call random_call(const Room& room, Random& random) {
     if (!call.algorithm->serves(call.collective.operation, room.nranks, call.form)) continue;
     if (call.form == Form::kStaged && below(random, 2) == 0) call.channel = Channel::kCollectivePacket;
     call.collective.type = kTypes[below(random, std::size(kTypes))];
-    call.collective.reduce = reduces(call.collective.operation) ? static_cast<ReduceOp>(below(random, kReduceOps)) : ReduceOp::kNone;
+    call.collective.reduce = random_reduction(call.collective.operation, random);
     call.collective.root = static_cast<int32_t>(below(random, room.nranks));
     call.lanes = 1 + static_cast<uint32_t>(below(random, room.lanes));
     const uint64_t most = room.slot_bytes / bytes_of(call.collective.type) * (below(random, 4) == 0 ? 6 : 2);

@@ -68,6 +68,9 @@ class ScenarioBuilder {
   std::vector<Episode> episodes_;
 };
 
+// Any reduction where the operation reduces, else none.
+ReduceOp random_reduction(Operation operation, Random& random);
+
 // A random call that `room` can carry out; reductions only with types that reduce.
 Call random_call(const Room& room, Random& random);
 std::vector<Transfer> random_transfers(const Room& room, Random& random);

@@ -49,7 +49,7 @@ Scenario all_counts(const Kind& kind, const Room& room, Random& random) {
   for (uint64_t count : {uint64_t{0}, uint64_t{1}, n - 1, n + 1, uint64_t{37}, 8 * n + 3}) {
     Call call{kind.algorithm, {}, kind.form, kind.channel, 1 + static_cast<uint32_t>(below(random, room.lanes)),
               random()};
-    const ReduceOp reduce = reduces(kind.operation) ? static_cast<ReduceOp>(below(random, kReduceOps)) : ReduceOp::kNone;
+    const ReduceOp reduce = random_reduction(kind.operation, random);
     call.collective = {kind.operation, kTypes[below(random, std::size(kTypes))], reduce,
                        static_cast<int32_t>(below(random, n)), count};
     builder.add(call);

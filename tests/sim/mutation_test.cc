@@ -116,7 +116,7 @@ Call trial_call(const Kind& kind, const Room& room, uint64_t trial, Random& rand
   if (kind.form == Form::kStaged && trial % 2 == 1) call.channel = Channel::kCollectivePacket;
   const DataType type = kTypes[below(random, 4)];
   const uint64_t count = trial_count(type, room, call.form == Form::kDirect ? 1 : room.nranks, random);
-  const ReduceOp reduce = reduces(kind.operation) ? static_cast<ReduceOp>(below(random, kReduceOps)) : ReduceOp::kNone;
+  const ReduceOp reduce = random_reduction(kind.operation, random);
   call.collective = {kind.operation, type, reduce, kRoot, count};
   return call;
 }

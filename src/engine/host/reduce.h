@@ -2,8 +2,8 @@
 //
 // One rule for every instruction set, equal bit for bit to the device code and to the simulator: sources are folded
 // left to right; f16 and bf16 accumulate in f32 and round once; integers wrap; Max is (a != a ? b : b != b ? a :
-// a < b ? b : a), Min the same with b < a. Avg multiplies each raw source of a floating type by 1/n as it enters and divides integers by n,
-// truncating, when the result is final.
+// a < b ? b : a), Min the same with b < a. Avg multiplies each raw source of a floating type by 1/n as it enters and
+// divides integers by n, truncating, when the result is final.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Direct one-shot: one flight of the wire. All-reduce: every rank pushes its whole input to every inbox and reduces what
-// it receives in rank order, so all ranks compute the same bits. Reduce: everyone pushes to the root alone, which reduces
-// in the same order. The busiest rank receives (n-1) times the data; for small messages.
+// Direct one-shot: one flight of the wire. All-reduce: every rank pushes its whole input to every inbox and reduces
+// what it receives in rank order, so all ranks compute the same bits. Reduce: everyone pushes to the root alone, which
+// reduces in the same order. The busiest rank receives (n-1) times the data; for small messages.
 #include "schedule/algorithm.h"
 #include "schedule/algorithms/refs.h"
 

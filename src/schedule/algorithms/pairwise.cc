@@ -1,6 +1,7 @@
-// Pairwise: every block goes straight from the rank that has it to the one that needs it. Point-to-point: a send is stream 0 of its sender, a receive is stream 1 of its receiver, so a
-// group's sends never wait behind its receives. Within a stream transfers are ordered by distance (rank + d, rank - d),
-// the same d on both sides, so that no cycle of waits can form (docs/decisions/0005-pairwise-order.md).
+// Pairwise: every block goes straight from the rank that has it to the one that needs it. A send is stream 0 of its
+// sender, a receive is stream 1 of its receiver, so a group's sends never wait behind its receives. Within a stream
+// transfers are ordered by distance (rank + d, rank - d), the same d on both sides, so that no cycle of waits can form
+// (docs/decisions/0005-pairwise-order.md).
 #include "schedule/algorithm.h"
 #include "schedule/algorithms/refs.h"
 

@@ -35,10 +35,6 @@ Result<ReduceOp> checked_reduction(const Request& request, DataType type) {
                 request.reduction, kReduceOps - 1);
   }
   const ReduceOp reduction = static_cast<ReduceOp>(request.reduction);
-  if (!traits_of(reduction).supported) {
-    return fail(Code::kInvalidUsage, "{} : reduction {} is not supported yet", request.function,
-                traits_of(reduction).name);
-  }
   if (!traits_of(type).reduces) {
     return fail(Code::kInvalidUsage, "{} : reducing datatype {} is not supported yet", request.function,
                 traits_of(type).name);
@@ -56,19 +52,15 @@ Status check_root(const Request& request, const Communicator& communicator) {
 // Buffers that this rank's part of the operation does not touch may be null, and so may buffers of nothing.
 Status check_buffers(const Request& request, const Communicator& communicator) {
   if (request.count == 0) return Status();
-  const bool receives = request.operation != Operation::kSend;
-  const bool sends = request.operation == Operation::kBroadcast ? rank_of(communicator) == request.root
-                                                                : request.operation != Operation::kRecv;
-  if (sends) TRY(check_pointer(request.input, request.function, "sendbuff"));
-  if (receives) TRY(check_pointer(request.output, request.function, "recvbuff"));
+  const bool is_root = rank_of(communicator) == request.root;
+  if (reads_input(request.operation, is_root)) TRY(check_pointer(request.input, request.function, "sendbuff"));
+  if (writes_output(request.operation, is_root)) TRY(check_pointer(request.output, request.function, "recvbuff"));
   return Status();
 }
 
 // The largest buffer of the call must have an address range.
 Status check_size(const Request& request, const Communicator& communicator, DataType type) {
-  const bool per_rank =
-      request.operation == Operation::kAllGather || request.operation == Operation::kReduceScatter;
-  const size_t parts = per_rank ? static_cast<size_t>(count_of(communicator)) : 1;
+  const size_t parts = counts_per_rank(request.operation) ? static_cast<size_t>(count_of(communicator)) : 1;
   if (request.count <= PTRDIFF_MAX / bytes_of(type) / parts) return Status();
   return fail(Code::kInvalidArgument, "{} : {} elements of {} bytes do not fit into memory", request.function,
               request.count, bytes_of(type));
@@ -136,20 +128,24 @@ ncclResult_t pncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, in
   return enter({"Recv", Operation::kRecv, nullptr, recvbuff, count, datatype, kNoReduction, peer}, comm, stream);
 }
 
-ncclResult_t pncclReduce(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t, cudaStream_t) {
-  return guarded_in_group("Reduce", [] { return not_supported("ncclReduce"); });
+ncclResult_t pncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
+                         int root, ncclComm_t comm, cudaStream_t stream) {
+  return enter({"Reduce", Operation::kReduce, sendbuff, recvbuff, count, datatype, op, root}, comm, stream);
 }
 
-ncclResult_t pncclAlltoAll(const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) {
-  return guarded_in_group("AlltoAll", [] { return not_supported("ncclAlltoAll"); });
+ncclResult_t pncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return enter({"AlltoAll", Operation::kAlltoAll, sendbuff, recvbuff, count, datatype, kNoReduction, 0}, comm, stream);
 }
 
-ncclResult_t pncclGather(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) {
-  return guarded_in_group("Gather", [] { return not_supported("ncclGather"); });
+ncclResult_t pncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                         ncclComm_t comm, cudaStream_t stream) {
+  return enter({"Gather", Operation::kGather, sendbuff, recvbuff, count, datatype, kNoReduction, root}, comm, stream);
 }
 
-ncclResult_t pncclScatter(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) {
-  return guarded_in_group("Scatter", [] { return not_supported("ncclScatter"); });
+ncclResult_t pncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                          ncclComm_t comm, cudaStream_t stream) {
+  return enter({"Scatter", Operation::kScatter, sendbuff, recvbuff, count, datatype, kNoReduction, root}, comm, stream);
 }
 
 ncclResult_t pncclPutSignal(const void*, size_t, ncclDataType_t, int, ncclWindow_t, size_t, int, int, unsigned int,

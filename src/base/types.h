@@ -31,11 +31,10 @@ inline constexpr DataTypeTraits kDataTypeTraits[kDataTypes] = {
 
 struct ReduceOpTraits {
   const char* name;
-  bool supported;
 };
 
 inline constexpr ReduceOpTraits kReduceOpTraits[kReduceOps] = {
-    {"sum", true}, {"prod", false}, {"max", true}, {"min", false}, {"avg", true},
+    {"sum"}, {"prod"}, {"max"}, {"min"}, {"avg"},
 };
 
 constexpr const DataTypeTraits& traits_of(DataType type) { return kDataTypeTraits[static_cast<int>(type)]; }

@@ -21,6 +21,11 @@ uint32_t distance(const Call& call, uint32_t rank, uint32_t nranks) {
                                                        : (rank + nranks - peer) % nranks;
 }
 
+// The rank whose result TALARIA_FAULT=flip spoils: one that has a result.
+uint32_t flipping_rank(const Collective& collective) {
+  return writes_output(collective.operation, false) ? 0 : static_cast<uint32_t>(collective.root);
+}
+
 // Appends to the last submission while the stream stays the same.
 void append(std::vector<Submission>& submissions, Engine* engine, void* stream, const Work& work) {
   if (submissions.empty() || submissions.back().stream != stream) submissions.push_back({engine, stream, {}});
@@ -31,7 +36,7 @@ void append(std::vector<Submission>& submissions, Engine* engine, void* stream, 
 
 Status Communicator::check(const Collective& collective) const {
   const bool peer = is_point_to_point(collective.operation);
-  if (peer || collective.operation == Operation::kBroadcast) {
+  if (peer || is_rooted(collective.operation)) {
     if (collective.root < 0 || collective.root >= static_cast<int>(nranks_)) {
       return fail(Code::kInvalidArgument, "{} : invalid {} {} (it should be in the 0..{} range)",
                   name_of(collective.operation), peer ? "peer" : "root", collective.root, nranks_ - 1);
@@ -84,7 +89,8 @@ Result<Work> Communicator::bind_call(const Call& call) {
   work.avg_ranks = nranks_;
   work.sequence = sequence_++;
   work.direct = planned.plan->shape().form == Form::kDirect ? 1 : 0;
-  work.flip = resources_->config.fault == "flip" && rank_ == 0 && call.output != nullptr ? 1 : 0;
+  const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(collective);
+  work.flip = flips && call.output != nullptr ? 1 : 0;
   return work;
 }
 

@@ -5,10 +5,10 @@
 namespace talaria {
 
 // Each is defined in algorithms/<name>.cc. Declared here, not in a header: a new algorithm touches one file less.
-Algorithm one_shot_algorithm();  // everyone pushes everything to everyone, everyone reduces
-Algorithm two_shot_algorithm();  // each rank reduces its own block, then gives the result to everyone
+Algorithm one_shot_algorithm();  // everyone pushes everything to everyone, or to the root; the receivers reduce
+Algorithm two_shot_algorithm();  // each rank reduces its own block, then gives the result to everyone, or to the root
 Algorithm ring_algorithm();      // blocks travel round the ring of ranks
-Algorithm pairwise_algorithm();  // point-to-point, and all-to-all at growing distance
+Algorithm pairwise_algorithm();  // point-to-point; all-to-all, gather and scatter at growing distance
 
 std::span<const Algorithm> algorithm_catalog() {
   static const Algorithm catalog[] = {

@@ -18,8 +18,10 @@ Chunking blocks_of(const Collective& collective, uint32_t nranks, uint32_t block
   const uint64_t count = collective.count;
   const uint64_t granule = kGranuleBytes / bytes_of(collective.type);
   switch (collective.operation) {
-    case Operation::kAllGather: return Chunking{count, count * nranks, 0, count, 0, 0, 0};
-    case Operation::kReduceScatter: return Chunking{count, count * nranks, count, 0, 0, 0, 0};
+    case Operation::kAllGather:
+    case Operation::kGather: return Chunking{count, count * nranks, 0, count, 0, 0, 0};
+    case Operation::kReduceScatter:
+    case Operation::kScatter: return Chunking{count, count * nranks, count, 0, 0, 0, 0};
     case Operation::kAlltoAll: return Chunking{count, count * nranks, count, count, 0, 0, 0};
     default: break;
   }

@@ -4,7 +4,8 @@ namespace talaria {
 
 const char* name_of(Operation operation) {
   static constexpr const char* kNames[kOperations] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast",
-                                                      "AlltoAll",  "Send",      "Recv"};
+                                                      "AlltoAll",  "Reduce",    "Gather",        "Scatter",
+                                                      "Send",      "Recv"};
   return kNames[static_cast<int>(operation)];
 }
 

@@ -21,7 +21,7 @@ enum class Form : uint8_t { kStaged, kDirect };
 // Everything a plan depends on.
 struct Shape {
   Operation operation;
-  int32_t root;  // root of Broadcast, peer of Send / Recv, else 0
+  int32_t root;  // where is_rooted() the root, peer of Send / Recv, else 0
   uint32_t rank;
   uint32_t nranks;
   Form form;

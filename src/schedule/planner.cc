@@ -23,7 +23,7 @@ Result<Planned> Planner::plan(const Collective& collective) {
 }
 
 Result<const Plan*> Planner::cached(const Choice& choice, const Collective& collective) {
-  const bool rooted = collective.operation == Operation::kBroadcast || is_point_to_point(collective.operation);
+  const bool rooted = is_rooted(collective.operation) || is_point_to_point(collective.operation);
   const int32_t root = rooted ? collective.root : 0;
   std::unique_ptr<Plan>& plan = plans_[Key{choice.algorithm, collective.operation, root, choice.form}];
   if (plan == nullptr) {

@@ -4,11 +4,13 @@ namespace talaria {
 namespace {
 
 const Algorithm* default_algorithm(const Collective& collective, const ChoiceLimits& limits) {
-  if (is_point_to_point(collective.operation) || collective.operation == Operation::kAlltoAll) {
+  const Operation operation = collective.operation;
+  if (is_point_to_point(operation) || operation == Operation::kAlltoAll || operation == Operation::kGather ||
+      operation == Operation::kScatter) {
     return find_algorithm("pairwise");
   }
   const uint64_t bytes = collective.count * bytes_of(collective.type);
-  const bool one_shot = collective.operation == Operation::kAllReduce &&
+  const bool one_shot = (operation == Operation::kAllReduce || operation == Operation::kReduce) &&
                         bytes * (limits.nranks - 1) <= limits.one_shot_bytes;
   return find_algorithm(one_shot ? "one_shot" : "two_shot");
 }
@@ -32,9 +34,7 @@ Result<bool> choose_packet(const Collective& collective, const ChoiceLimits& lim
   if (!limits.protocol.empty() && limits.protocol != "packet" && limits.protocol != "bulk") {
     return fail(Code::kInvalidUsage, "TALARIA_PROTO={} is neither packet nor bulk", limits.protocol);
   }
-  if (!limits.packets || is_point_to_point(collective.operation) || collective.operation == Operation::kAlltoAll) {
-    return false;
-  }
+  if (!limits.packets || is_point_to_point(collective.operation)) return false;
   if (!limits.protocol.empty()) return limits.protocol == "packet";
   const uint64_t bytes = collective.count * bytes_of(collective.type);
   if (&algorithm == find_algorithm("one_shot")) return bytes * (limits.nranks - 1) <= limits.one_shot_packet_bytes;

@@ -17,7 +17,7 @@ struct ChoiceLimits {
   uint32_t nranks = 1;
   Form form = Form::kStaged;
   bool packets = false;            // the engine implements the packet channel
-  uint64_t one_shot_bytes = 0;     // all-reduce: most bytes each rank sends, size · (nranks-1), in one shot
+  uint64_t one_shot_bytes = 0;     // all-reduce, reduce: most bytes, size · (nranks-1), a rank receives in one shot
   uint64_t one_shot_packet_bytes = 0;  // of those, most that go as packets
   uint64_t packet_bytes = 0;       // other operations: largest block sent as packets
   std::string algorithm;           // TALARIA_ALGO, empty: free choice

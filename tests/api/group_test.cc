@@ -59,9 +59,8 @@ TEST_F(GroupApi, WrongArgumentFailsTheEndAndRunsNothing) {
 }
 
 TEST_F(GroupApi, UnsupportedCallFailsTheEnd) {
-  int value = 1;
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
-  EXPECT_EQ(ncclReduce(&value, &value, 1, ncclInt, ncclSum, 0, clique_[0], nullptr), ncclInvalidUsage);
+  EXPECT_EQ(ncclSignal(0, 0, 0, 0, clique_[0], nullptr), ncclInvalidUsage);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
   expect_working_all_reduce();
 }

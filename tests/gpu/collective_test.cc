@@ -25,8 +25,13 @@ struct Case {
   uint32_t root = 0;
 
   size_t size() const { return bytes_of(type); }
-  size_t send_count(uint32_t n) const { return operation == Operation::kReduceScatter ? count * n : count; }
-  size_t receive_count(uint32_t n) const { return operation == Operation::kAllGather ? count * n : count; }
+  // (All-)gather collects blocks, (reduce-)scatter hands them out, all-to-all does both.
+  bool collects() const { return operation == Operation::kAllGather || operation == Operation::kGather; }
+  bool hands_out() const { return operation == Operation::kReduceScatter || operation == Operation::kScatter; }
+  bool exchanges() const { return operation == Operation::kAlltoAll; }
+  size_t send_count(uint32_t n) const { return hands_out() || exchanges() ? count * n : count; }
+  size_t receive_count(uint32_t n) const { return collects() || exchanges() ? count * n : count; }
+  bool has_result(uint32_t rank) const { return writes_output(operation, rank == root); }
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -43,20 +48,30 @@ ncclResult_t call(const Case& c, const void* in, void* out, const Rank& rank) {
     case Operation::kAllGather: return ncclAllGather(in, out, c.count, type, rank.comm, stream);
     case Operation::kReduceScatter:
       return ncclReduceScatter(in, out, c.count, type, nccl_op(c.reduce), rank.comm, stream);
+    case Operation::kReduce:
+      return ncclReduce(in, out, c.count, type, nccl_op(c.reduce), static_cast<int>(c.root), rank.comm, stream);
+    case Operation::kAlltoAll: return ncclAlltoAll(in, out, c.count, type, rank.comm, stream);
+    case Operation::kGather:
+      return ncclGather(in, out, c.count, type, static_cast<int>(c.root), rank.comm, stream);
+    case Operation::kScatter:
+      return ncclScatter(in, out, c.count, type, static_cast<int>(c.root), rank.comm, stream);
     default: return ncclBroadcast(in, out, c.count, type, static_cast<int>(c.root), rank.comm, stream);
   }
 }
 
 std::vector<std::byte> expected(const Case& c, const Rank& rank, uint64_t seed) {
   switch (c.operation) {
-    case Operation::kAllReduce: return reduced_block({seed, rank.nranks, c.type, c.reduce}, 0, c.count);
+    case Operation::kAllReduce:
+    case Operation::kReduce: return reduced_block({seed, rank.nranks, c.type, c.reduce}, 0, c.count);
     case Operation::kReduceScatter:
       return reduced_block({seed, rank.nranks, c.type, c.reduce}, rank.rank * c.count, c.count);
     case Operation::kBroadcast: return input_block(seed, c.root, 0, c.count, c.type);
+    case Operation::kScatter: return input_block(seed, c.root, rank.rank * c.count, c.count, c.type);
     default: {
+      const size_t first = c.exchanges() ? rank.rank * c.count : 0;
       std::vector<std::byte> all;
       for (uint32_t r = 0; r < rank.nranks; ++r) {
-        const auto part = input_block(seed, r, 0, c.count, c.type);
+        const auto part = input_block(seed, r, first, c.count, c.type);
         all.insert(all.end(), part.begin(), part.end());
       }
       return all;
@@ -75,8 +90,8 @@ struct Layout {
         out(lead),
         output(c.in_place ? rank.send.get() : rank.receive.get()) {
     // In place, the smaller side lies at this rank's part of the larger one.
-    if (c.in_place && c.operation == Operation::kAllGather) in += rank.rank * send_bytes;
-    if (c.in_place && c.operation == Operation::kReduceScatter) out += rank.rank * receive_bytes;
+    if (c.in_place && c.collects()) in += rank.rank * send_bytes;
+    if (c.in_place && c.hands_out()) out += rank.rank * receive_bytes;
   }
 
   size_t lead, send_bytes, receive_bytes, total;
@@ -99,6 +114,10 @@ void fill_buffers(const Case& c, const Rank& rank, uint64_t seed) {
 }
 
 void expect_result(const Case& c, const Rank& rank, uint64_t seed) {
+  if (!c.has_result(rank.rank)) {
+    rank.finish();
+    return;
+  }
   const Layout layout(c, rank);
   std::vector<std::byte> image(layout.total);
   layout.output->read(0, image, rank.stream->get());
@@ -134,7 +153,7 @@ void run_case(const Case& c, Rank& rank, uint64_t seed) {
 std::vector<size_t> counts_for(Operation operation, DataType type, uint32_t nranks) {
   const size_t mega = (1u << 20) / bytes_of(type);
   std::vector<size_t> counts = {0, 1, 7, 1031, 33333, mega - 1, mega, mega + 1};
-  if (operation == Operation::kAllGather || operation == Operation::kReduceScatter) {
+  if (counts_per_rank(operation)) {
     for (size_t& count : counts) {
       if (count > 1031) count = count / nranks + 1;
     }
@@ -147,6 +166,7 @@ std::vector<Case> cases_for(Operation operation, DataType type, ReduceOp reduce,
   size_t turn = 0;
   for (const size_t count : counts_for(operation, type, nranks)) {
     for (const bool in_place : {false, true}) {
+      if (in_place && operation == Operation::kAlltoAll) continue;  // NCCL has no such call
       for (const bool graph : {false, true}) {
         for (const size_t shift : {size_t{0}, 1 + turn % 3}) {
           cases.push_back({operation, type, reduce, count, in_place, shift, graph, uint32_t(turn % nranks)});
@@ -194,7 +214,7 @@ TEST_P(Collective, AllReduceEqualsTheAverageOnEveryRank) {
 }
 TEST_P(Collective, ReduceScatterLeavesEachRankItsPart) {
   const auto [nranks, type] = GetParam();
-  for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kAvg}) {
+  for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg}) {
     run_cases(cases_for(Operation::kReduceScatter, type, reduce, nranks), nranks);
     if (HasFailure()) return;
   }
@@ -206,6 +226,22 @@ TEST_P(Collective, AllGatherCollectsEveryPart) {
 TEST_P(Collective, BroadcastCopiesTheRoot) {
   const auto [nranks, type] = GetParam();
   run_cases(cases_for(Operation::kBroadcast, type, ReduceOp::kSum, nranks), nranks);
+}
+TEST_P(Collective, ReduceLeavesTheResultAtTheRoot) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kReduce, type, ReduceOp::kSum, nranks), nranks);
+}
+TEST_P(Collective, AlltoAllExchangesBlocks) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kAlltoAll, type, ReduceOp::kSum, nranks), nranks);
+}
+TEST_P(Collective, GatherCollectsEveryPartAtTheRoot) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kGather, type, ReduceOp::kSum, nranks), nranks);
+}
+TEST_P(Collective, ScatterHandsOutTheRootsParts) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kScatter, type, ReduceOp::kSum, nranks), nranks);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, Collective,

@@ -51,13 +51,15 @@ int input_value(uint64_t seed, uint32_t rank, size_t index, DataType type) {
 
 double reduced_value(const Reduction& reduction, size_t index) {
   int sum = 0;
-  int largest = INT32_MIN;
+  int largest = INT32_MIN, smallest = INT32_MAX;
   for (uint32_t rank = 0; rank < reduction.nranks; ++rank) {
     const int value = input_value(reduction.seed, rank, index, reduction.type);
     sum += value;
     largest = std::max(largest, value);
+    smallest = std::min(smallest, value);
   }
   if (reduction.reduce == ReduceOp::kMax) return largest;
+  if (reduction.reduce == ReduceOp::kMin) return smallest;
   if (reduction.reduce == ReduceOp::kSum) return sum;
   const int nranks = static_cast<int>(reduction.nranks);
   return traits_of(reduction.type).floating ? double(sum) / nranks : double(sum / nranks);

@@ -1,7 +1,8 @@
 // Elements for tests: reproducible random inputs, and what a collective must make of them, computed without the
 // library.
 //
-// Inputs are small integers, so that sums, maxima and averages over 2, 4 or 8 ranks are exact in every type and order.
+// Inputs are small integers, so that sums, extremes and averages over 2, 4 or 8 ranks are exact in every type and
+// order.
 #pragma once
 
 #include <cstddef>

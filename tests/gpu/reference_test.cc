@@ -53,6 +53,7 @@ std::unique_ptr<World> forced_world(uint32_t nranks, const char* algorithm, cons
 void compare(World& world, const sim::ExactCall& call) {
   const Collective& collective = call.collective;
   const bool scatter = collective.operation == Operation::kReduceScatter;
+  const bool rooted = collective.operation == Operation::kReduce;
   const size_t size = bytes_of(collective.type);
   const size_t send_count = scatter ? collective.count * call.nranks : collective.count;
   std::mt19937_64 random(run_seed() + send_count);
@@ -67,11 +68,17 @@ void compare(World& world, const sim::ExactCall& call) {
     rank.send->write(0, inputs[rank.rank], stream);
     const ncclDataType_t type = nccl_type(collective.type);
     const ncclRedOp_t op = nccl_op(collective.reduce);
-    succeeded(scatter ? ncclReduceScatter(rank.send->data(), rank.receive->data(), collective.count, type, op,
-                                          rank.comm, stream)
-                      : ncclAllReduce(rank.send->data(), rank.receive->data(), collective.count, type, op, rank.comm,
-                                      stream),
+    void* in = rank.send->data();
+    void* out = rank.receive->data();
+    const size_t count = collective.count;
+    succeeded(scatter  ? ncclReduceScatter(in, out, count, type, op, rank.comm, stream)
+              : rooted ? ncclReduce(in, out, count, type, op, collective.root, rank.comm, stream)
+                       : ncclAllReduce(in, out, count, type, op, rank.comm, stream),
               "the collective");
+    if (rooted && rank.rank != static_cast<uint32_t>(collective.root)) {
+      rank.finish();
+      return;
+    }
     std::vector<std::byte> got(collective.count * size);
     rank.receive->read(0, got, stream);
     if (!rank.finish()) return;
@@ -92,12 +99,12 @@ TEST_P(Reference, RandomFloatsEqualTheSimulatorBitForBit) {
   const std::unique_ptr<World> world = forced_world(nranks, algorithm, protocol);
   ASSERT_NE(world, nullptr);
   size_t compared = 0;
-  for (const Operation operation : {Operation::kAllReduce, Operation::kReduceScatter}) {
+  for (const Operation operation : {Operation::kAllReduce, Operation::kReduceScatter, Operation::kReduce}) {
     const Algorithm* row = find_algorithm(algorithm);
     ASSERT_NE(row, nullptr);
     if (!row->serves(operation, nranks, Form::kStaged)) continue;
     for (const DataType type : kFloats) {
-      for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kAvg}) {
+      for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kAvg}) {
         for (const uint64_t count : {1u, 999u, 50021u}) {
           sim::ExactCall call = kNoCall;
           call.algorithm = algorithm;

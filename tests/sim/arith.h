@@ -1,9 +1,9 @@
 // Scalar reference arithmetic: the library's rounding rules, one element at a time, in the plainest code possible.
 //
 // A step reduces its sources left to right. f16 and bf16 accumulate in f32 and are rounded to nearest even once per
-// step; f32 and f64 are plain; integers wrap. Avg scales floating sources by 1/n where they are raw and divides
-// integers by n where the step is final. Shared by the simulator and the oracle; deliberately shares nothing with the
-// engines.
+// step; f32 and f64 are plain; integers wrap, in products too. Avg scales floating sources by 1/n where they are raw
+// and divides integers by n where the step is final. Shared by the simulator and the oracle; deliberately shares
+// nothing with the engines.
 #pragma once
 
 #include <bit>
@@ -91,10 +91,30 @@ T add(T a, T b) {
 }
 
 template <typename T>
-T larger(T a, T b) {
+T multiply(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+
+// A NaN gives way to a number; of two equal numbers the first stays.
+template <typename T>
+T extreme(T a, T b, bool largest) {
   if (a != a) return b;
   if (b != b) return a;
-  return a < b ? b : a;
+  return (largest ? a < b : b < a) ? b : a;
+}
+
+template <typename T>
+T combine(ReduceOp reduce, T a, T b) {
+  switch (reduce) {
+    case ReduceOp::kProd: return multiply(a, b);
+    case ReduceOp::kMax: return extreme(a, b, true);
+    case ReduceOp::kMin: return extreme(a, b, false);
+    default: return add(a, b);
+  }
 }
 
 template <typename Codec>
@@ -111,7 +131,7 @@ void reduce(const Reduction& reduction, std::span<const Operand> sources, bool f
       if constexpr (std::is_floating_point_v<Wide>) {
         if (average && sources[s].raw) value = value * (Wide{1} / static_cast<Wide>(reduction.nranks));
       }
-      total = s == 0 ? value : reduction.reduce == ReduceOp::kMax ? larger(total, value) : add(total, value);
+      total = s == 0 ? value : combine(reduction.reduce, total, value);
     }
     if constexpr (std::is_integral_v<Wide>) {
       if (average && final) {

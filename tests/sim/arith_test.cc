@@ -89,6 +89,27 @@ TEST(Arithmetic, MaximumSkipsNansAndKeepsTheFirstOfEquals) {
   EXPECT_FALSE(std::signbit(reduce_values<float>(DataType::kFloat32, ReduceOp::kMax, {0.0f, -0.0f})));
 }
 
+TEST(Arithmetic, MinimumSkipsNansAndKeepsTheFirstOfEquals) {
+  const float nan = std::nanf("");
+  EXPECT_EQ(reduce_values<float>(DataType::kFloat32, ReduceOp::kMin, {nan, 2.0f, 1.0f, nan}), 1.0f);
+  EXPECT_TRUE(std::signbit(reduce_values<float>(DataType::kFloat32, ReduceOp::kMin, {-0.0f, 0.0f})));
+  EXPECT_FALSE(std::signbit(reduce_values<float>(DataType::kFloat32, ReduceOp::kMin, {0.0f, -0.0f})));
+  EXPECT_EQ(reduce_values<int8_t>(DataType::kInt8, ReduceOp::kMin, {5, -7, 3}), -7);
+  EXPECT_EQ(reduce_values<uint8_t>(DataType::kUint8, ReduceOp::kMin, {5, 249, 3}), 3);
+}
+
+// 3 · 5 · 7 · 100 = 10500 = 41 · 256 + 4. In half, 2047 · 3 = 6141 must not be rounded before it is
+// multiplied by a third.
+TEST(Arithmetic, ProductsWrapOrRoundOnce) {
+  EXPECT_EQ(reduce_values<int8_t>(DataType::kInt8, ReduceOp::kProd, {3, 5, 7, 100}), 4);
+  EXPECT_EQ(reduce_values<uint8_t>(DataType::kUint8, ReduceOp::kProd, {255, 255}), 1);
+  EXPECT_EQ(reduce_values<int32_t>(DataType::kInt32, ReduceOp::kProd, {-3, 1 << 30}), 1 << 30);
+  EXPECT_EQ(reduce_values<int64_t>(DataType::kInt64, ReduceOp::kProd, {-3, 7}), -21);
+  const uint16_t result = reduce_values<uint16_t>(DataType::kFloat16, ReduceOp::kProd, {0x67ff, 0x4200, 0x3555});
+  EXPECT_EQ(result, half_from_float(2047.0f * 3.0f * float_from_half(0x3555)));
+  EXPECT_NE(result, half_from_float(float_from_half(half_from_float(2047.0f * 3.0f)) * float_from_half(0x3555)));
+}
+
 TEST(Arithmetic, AveragesScaleRawSourcesOnly) {
   const float values[] = {3.0f, 5.0f};
   const auto* bytes = reinterpret_cast<const std::byte*>(values);

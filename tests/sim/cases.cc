@@ -17,7 +17,7 @@ constexpr uint64_t kGranuleBytes = 16;
 
 uint64_t divide_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
 
-bool rooted(Operation operation) { return operation == Operation::kBroadcast || is_point_to_point(operation); }
+bool rooted(Operation operation) { return is_rooted(operation) || is_point_to_point(operation); }
 
 std::shared_ptr<const Plan> build_plan(const Algorithm& algorithm, const Shape& shape) {
   auto plan = std::make_shared<Plan>(algorithm.build(shape));
@@ -105,11 +105,12 @@ uint32_t ScenarioBuilder::add(const Call& call) {
   op.plans = plans_for(call, room_.nranks);
   op.chunking = small_chunking(collective, room_, op.plans[0]->blocks(), call.lanes);
   op.text = describe(call);
+  const bool extremes = collective.reduce == ReduceOp::kMax || collective.reduce == ReduceOp::kMin;
   for (uint32_t rank = 0; rank < room_.nranks; ++rank) {
     const Extent extent = extent_of(collective, room_.nranks, rank);
     op.extents.push_back(extent);
     op.in_place.push_back(extent.may_be_in_place && (call.in_place >> rank & 1) != 0);
-    op.inputs.push_back(random_data(op.type, extent.input_elements, collective.reduce == ReduceOp::kMax, random_));
+    op.inputs.push_back(random_data(op.type, extent.input_elements, extremes, random_));
   }
   op.expected = expected_outputs(collective, op.inputs,
                                  OracleRules{addition_order(call.algorithm->name), op.chunking.block_elements});
@@ -179,20 +180,23 @@ Scenario ScenarioBuilder::finish() {
   return std::move(scenario_);
 }
 
+ReduceOp random_reduction(Operation operation, Random& random) {
+  return reduces(operation) ? static_cast<ReduceOp>(below(random, kReduceOps)) : ReduceOp::kNone;
+}
+
 Call random_call(const Room& room, Random& random) {
   static constexpr DataType kTypes[] = {DataType::kInt8,    DataType::kUint8,   DataType::kInt32,
                                         DataType::kInt64,   DataType::kFloat16, DataType::kFloat32,
                                         DataType::kFloat64, DataType::kBfloat16};
-  static constexpr ReduceOp kReductions[] = {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kAvg};
   for (;;) {
     const auto catalog = algorithm_catalog();
     Call call{&catalog[below(random, catalog.size())], {}, Form::kStaged, Channel::kCollectiveBulk, 1, random()};
-    call.collective.operation = static_cast<Operation>(below(random, 5));
+    call.collective.operation = static_cast<Operation>(below(random, kCollectives));
     call.form = below(random, 2) == 0 ? Form::kStaged : Form::kDirect;
     if (!call.algorithm->serves(call.collective.operation, room.nranks, call.form)) continue;
     if (call.form == Form::kStaged && below(random, 2) == 0) call.channel = Channel::kCollectivePacket;
     call.collective.type = kTypes[below(random, std::size(kTypes))];
-    call.collective.reduce = reduces(call.collective.operation) ? kReductions[below(random, 3)] : ReduceOp::kNone;
+    call.collective.reduce = random_reduction(call.collective.operation, random);
     call.collective.root = static_cast<int32_t>(below(random, room.nranks));
     call.lanes = 1 + static_cast<uint32_t>(below(random, room.lanes));
     const uint64_t most = room.slot_bytes / bytes_of(call.collective.type) * (below(random, 4) == 0 ? 6 : 2);

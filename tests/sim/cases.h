@@ -41,7 +41,7 @@ const std::vector<std::shared_ptr<const Plan>>& plans_for(const Call& call, uint
 Chunking small_chunking(const Collective& collective, const Room& room, uint32_t blocks, uint32_t lanes);
 
 // `count` elements: all bit patterns for integers; numbers whose sums round for floating types; with `signed_zeros`
-// mostly zeros of both signs, for maxima whose order shows.
+// mostly zeros of both signs, for extremes whose order shows.
 Bytes random_data(DataType type, uint64_t count, bool signed_zeros, Random& random);
 
 class ScenarioBuilder {
@@ -67,6 +67,9 @@ class ScenarioBuilder {
   Scenario scenario_;
   std::vector<Episode> episodes_;
 };
+
+// Any reduction where the operation reduces, else none.
+ReduceOp random_reduction(Operation operation, Random& random);
 
 // A random call that `room` can carry out; reductions only with types that reduce.
 Call random_call(const Room& room, Random& random);

@@ -70,6 +70,9 @@ const Justification kJustified[] = {
     {"two_shot_ReduceScatter_direct", Change::kWeakenSignal, Place::kDone, {}, {}, kNothingStored},
     {"two_shot_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"ring_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"one_shot_Reduce_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"pairwise_Gather_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"pairwise_Scatter_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"ring_AllReduce_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"ring_AllGather_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"ring_ReduceScatter_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
@@ -109,12 +112,11 @@ uint64_t trial_count(DataType type, const Room& room, uint32_t nranks, Random& r
 
 Call trial_call(const Kind& kind, const Room& room, uint64_t trial, Random& random) {
   static constexpr DataType kTypes[] = {DataType::kFloat16, DataType::kInt8, DataType::kFloat32, DataType::kInt32};
-  static constexpr ReduceOp kReductions[] = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax};
   Call call{kind.algorithm, {}, kind.form, Channel::kCollectiveBulk, 1, random()};
   if (kind.form == Form::kStaged && trial % 2 == 1) call.channel = Channel::kCollectivePacket;
   const DataType type = kTypes[below(random, 4)];
   const uint64_t count = trial_count(type, room, call.form == Form::kDirect ? 1 : room.nranks, random);
-  const ReduceOp reduce = reduces(kind.operation) ? kReductions[below(random, 3)] : ReduceOp::kNone;
+  const ReduceOp reduce = random_reduction(kind.operation, random);
   call.collective = {kind.operation, type, reduce, kRoot, count};
   return call;
 }

@@ -66,13 +66,20 @@ std::vector<Bytes> expected_outputs(const Collective& collective, const std::vec
   const size_t n = inputs.size();
   const uint64_t part = collective.count * bytes_of(collective.type);
   std::vector<Bytes> outputs(n);
+  const auto root = static_cast<size_t>(collective.root);
   const Bytes sum = reduces(collective.operation) ? reduced(collective, inputs, rules) : Bytes();
   for (size_t r = 0; r < n; ++r) {
     switch (collective.operation) {
       case Operation::kAllReduce: outputs[r] = sum; break;
+      case Operation::kReduce:
+        if (r == root) outputs[r] = sum;
+        break;
       case Operation::kReduceScatter: outputs[r] = slice(sum, r * part, part); break;
-      case Operation::kBroadcast: outputs[r] = inputs[static_cast<size_t>(collective.root)]; break;
+      case Operation::kBroadcast: outputs[r] = inputs[root]; break;
+      case Operation::kScatter: outputs[r] = slice(inputs[root], r * part, part); break;
       case Operation::kAllGather:
+      case Operation::kGather:
+        if (collective.operation == Operation::kGather && r != root) break;
         for (size_t p = 0; p < n; ++p) outputs[r].insert(outputs[r].end(), inputs[p].begin(), inputs[p].end());
         break;
       case Operation::kAlltoAll:

@@ -94,10 +94,23 @@ __device__ __forceinline__ Wide add_wrapping(Wide a, Wide b) {
   }
 }
 
-// A NaN gives way to a number, whichever side it is on.
 template <class Wide>
-__device__ __forceinline__ Wide larger(Wide a, Wide b) {
-  return a != a ? b : b != b ? a : a < b ? b : a;
+__device__ __forceinline__ Wide multiply_wrapping(Wide a, Wide b) {
+  if constexpr (std::is_floating_point_v<Wide>) {
+    return a * b;
+  } else {
+    using Unsigned = std::make_unsigned_t<Wide>;
+    return static_cast<Wide>(static_cast<Unsigned>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b)));
+  }
+}
+
+// In Max and Min a NaN gives way to a number, whichever side it is on.
+template <ReduceOp kOp, class Wide>
+__device__ __forceinline__ Wide combine(Wide a, Wide b) {
+  if constexpr (kOp == ReduceOp::kMax) return a != a ? b : b != b ? a : a < b ? b : a;
+  else if constexpr (kOp == ReduceOp::kMin) return a != a ? b : b != b ? a : b < a ? b : a;
+  else if constexpr (kOp == ReduceOp::kProd) return multiply_wrapping(a, b);
+  else return add_wrapping(a, b);
 }
 
 template <class T, ReduceOp kOp>
@@ -117,9 +130,7 @@ class Reducer {
     Lanes<T>::unpack(bits, next);
     scale(next, raw, average);
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      value_[i] = kOp == ReduceOp::kMax ? larger(value_[i], next[i]) : add_wrapping(value_[i], next[i]);
-    }
+    for (int i = 0; i < kCount; ++i) value_[i] = device::combine<kOp>(value_[i], next[i]);
   }
   __device__ __forceinline__ uint64_t finish(bool final, const Average& average) {
     if constexpr (kAverages && !std::is_floating_point_v<Wide>) {
@@ -181,9 +192,18 @@ class Reducer<T, kOp> {
 
  private:
   __device__ static __forceinline__ uint32_t combine(uint32_t a, uint32_t b) {
-    if constexpr (kOp != ReduceOp::kMax) return __vadd4(a, b);
-    else if constexpr (std::is_signed_v<T>) return __vmaxs4(a, b);
-    else return __vmaxu4(a, b);
+    constexpr bool kSigned = std::is_signed_v<T>;
+    if constexpr (kOp == ReduceOp::kMax) return kSigned ? __vmaxs4(a, b) : __vmaxu4(a, b);
+    else if constexpr (kOp == ReduceOp::kMin) return kSigned ? __vmins4(a, b) : __vminu4(a, b);
+    else if constexpr (kOp == ReduceOp::kProd) return multiply(a, b);
+    else return __vadd4(a, b);
+  }
+  // The low byte of a product does not depend on the signs.
+  __device__ static __forceinline__ uint32_t multiply(uint32_t a, uint32_t b) {
+    uint32_t products = 0;
+#pragma unroll
+    for (uint32_t shift = 0; shift < 32; shift += 8) products |= ((a >> shift) * (b >> shift) & 0xff) << shift;
+    return products;
   }
   __device__ static __forceinline__ uint32_t divide(uint32_t bits, uint32_t ranks) {
     uint32_t quotients = 0;

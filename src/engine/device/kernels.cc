@@ -48,7 +48,8 @@ struct ReduceRow {
   ReduceOp reduce;
   std::string_view name;
 };
-constexpr ReduceRow kReductions[] = {{ReduceOp::kSum, "Sum"}, {ReduceOp::kMax, "Max"}, {ReduceOp::kAvg, "Avg"}};
+constexpr ReduceRow kReductions[] = {{ReduceOp::kSum, "Sum"}, {ReduceOp::kProd, "Prod"}, {ReduceOp::kMax, "Max"},
+                                     {ReduceOp::kMin, "Min"}, {ReduceOp::kAvg, "Avg"}};
 struct ProtocolRow {
   Channel channel;
   std::string_view name;

@@ -47,6 +47,16 @@ void divide_integers(DataType type, void* out, size_t count, uint32_t divisor) {
   }
 }
 
+FoldOp fold_of(ReduceOp op, bool floating) {
+  switch (op) {
+    case ReduceOp::kProd: return FoldOp::kProd;
+    case ReduceOp::kMax: return FoldOp::kMax;
+    case ReduceOp::kMin: return FoldOp::kMin;
+    case ReduceOp::kAvg: return floating ? FoldOp::kScaledSum : FoldOp::kSum;
+    default: return FoldOp::kSum;
+  }
+}
+
 // 1/n as the type's own sums see it.
 double inverse_of(DataType type, uint32_t ranks) {
   return type == DataType::kFloat64 ? 1.0 / ranks : static_cast<double>(1.0f / static_cast<float>(ranks));
@@ -63,9 +73,7 @@ void reduce_with(const ReduceTable& table, const Reduction& reduction, void* out
                  size_t count) {
   const bool floating = traits_of(reduction.type).floating;
   const bool average = reduction.op == ReduceOp::kAvg;
-  const FoldOp op = reduction.op == ReduceOp::kMax ? FoldOp::kMax
-                    : average && floating          ? FoldOp::kScaledSum
-                                                   : FoldOp::kSum;
+  const FoldOp op = fold_of(reduction.op, floating);
   ReduceKernel kernel = table.kernels[static_cast<int>(reduction.type)][static_cast<int>(op)];
   if (kernel == nullptr) {
     kernel = scalar_reduce_table()->kernels[static_cast<int>(reduction.type)][static_cast<int>(op)];

@@ -2,8 +2,8 @@
 //
 // One rule for every instruction set, equal bit for bit to the device code and to the simulator: sources are folded
 // left to right; f16 and bf16 accumulate in f32 and round once; integers wrap; Max is (a != a ? b : b != b ? a :
-// a < b ? b : a). Avg multiplies each raw source of a floating type by 1/n as it enters and divides integers by n,
-// truncating, when the result is final.
+// a < b ? b : a), Min the same with b < a. Avg multiplies each raw source of a floating type by 1/n as it enters and
+// divides integers by n, truncating, when the result is final.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct FoldSources {
 
 // One kernel per (type, operator): out[i] = fold over s of sources.data[s][i].
 using ReduceKernel = void (*)(void* out, const FoldSources& sources, size_t count, double inverse);
-enum class FoldOp : uint8_t { kSum, kMax, kScaledSum };
-inline constexpr int kFoldOps = 3;
+enum class FoldOp : uint8_t { kSum, kProd, kMax, kMin, kScaledSum };
+inline constexpr int kFoldOps = 5;
 struct ReduceTable {
   const char* name;
   ReduceKernel kernels[kDataTypes][kFoldOps];  // null where this instruction set brings nothing

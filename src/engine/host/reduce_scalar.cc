@@ -38,10 +38,35 @@ W add(W a, W b) {
 }
 
 template <typename W>
+W multiply(W a, W b) {
+  if constexpr (std::is_integral_v<W>) {
+    using U = std::make_unsigned_t<W>;
+    return static_cast<W>(static_cast<U>(static_cast<U>(a) * static_cast<U>(b)));
+  } else {
+    return a * b;
+  }
+}
+
+template <typename W>
 W larger(W a, W b) {
   if (a != a) return b;
   if (b != b) return a;
   return a < b ? b : a;
+}
+
+template <typename W>
+W smaller(W a, W b) {
+  if (a != a) return b;
+  if (b != b) return a;
+  return b < a ? b : a;
+}
+
+template <FoldOp op, typename W>
+W combine(W a, W b) {
+  if constexpr (op == FoldOp::kProd) return multiply(a, b);
+  else if constexpr (op == FoldOp::kMax) return larger(a, b);
+  else if constexpr (op == FoldOp::kMin) return smaller(a, b);
+  else return add(a, b);
 }
 
 template <typename T, FoldOp op>
@@ -56,9 +81,7 @@ void fold(void* out, const FoldSources& sources, size_t count, double inverse) {
   };
   for (size_t i = 0; i < count; ++i) {
     W sum = value(0, i);
-    for (uint32_t s = 1; s < sources.size; ++s) {
-      sum = op == FoldOp::kMax ? larger<W>(sum, value(s, i)) : add<W>(sum, value(s, i));
-    }
+    for (uint32_t s = 1; s < sources.size; ++s) sum = combine<op>(sum, value(s, i));
     static_cast<T*>(out)[i] = Wide<T>::store(sum);
   }
 }
@@ -67,7 +90,9 @@ template <typename T>
 void fill(ReduceTable& table, DataType type) {
   ReduceKernel* row = table.kernels[static_cast<int>(type)];
   row[static_cast<int>(FoldOp::kSum)] = fold<T, FoldOp::kSum>;
+  row[static_cast<int>(FoldOp::kProd)] = fold<T, FoldOp::kProd>;
   row[static_cast<int>(FoldOp::kMax)] = fold<T, FoldOp::kMax>;
+  row[static_cast<int>(FoldOp::kMin)] = fold<T, FoldOp::kMin>;
   row[static_cast<int>(FoldOp::kScaledSum)] = fold<T, FoldOp::kScaledSum>;
 }
 

@@ -53,15 +53,22 @@ struct Vectors<Bfloat> {
   }
 };
 
+// `chosen` is what a comparison of two numbers chose; a NaN gives way to a number.
 template <typename V>
-HWY_INLINE V larger(V a, V b) {
-  using D = hn::DFromV<V>;
-  const V bigger = hn::IfThenElse(hn::Lt(a, b), b, a);
-  if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
-    return hn::IfThenElse(hn::IsNaN(a), b, hn::IfThenElse(hn::IsNaN(b), a, bigger));
+HWY_INLINE V unless_nan(V a, V b, V chosen) {
+  if constexpr (hwy::IsFloat<hn::TFromD<hn::DFromV<V>>>()) {
+    return hn::IfThenElse(hn::IsNaN(a), b, hn::IfThenElse(hn::IsNaN(b), a, chosen));
   } else {
-    return bigger;
+    return chosen;
   }
+}
+
+template <FoldOp op, typename V>
+HWY_INLINE V combine(V a, V b) {
+  if constexpr (op == FoldOp::kProd) return hn::Mul(a, b);
+  else if constexpr (op == FoldOp::kMax) return unless_nan(a, b, hn::IfThenElse(hn::Lt(a, b), b, a));
+  else if constexpr (op == FoldOp::kMin) return unless_nan(a, b, hn::IfThenElse(hn::Lt(b, a), b, a));
+  else return hn::Add(a, b);
 }
 
 template <typename T, FoldOp op>
@@ -80,10 +87,7 @@ void fold(void* out, const FoldSources& sources, size_t count, double inverse) {
   size_t i = 0;
   for (; i + width <= count; i += width) {
     auto sum = value(0, i);
-    for (uint32_t s = 1; s < sources.size; ++s) {
-      if constexpr (op == FoldOp::kMax) sum = larger(sum, value(s, i));
-      else sum = hn::Add(sum, value(s, i));
-    }
+    for (uint32_t s = 1; s < sources.size; ++s) sum = combine<op>(sum, value(s, i));
     Vec::store(d, sum, static_cast<T*>(out) + i);
   }
   if (i == count) return;
@@ -108,6 +112,9 @@ void fill(ReduceTable& table, DataType type) {
   ReduceKernel* row = table.kernels[static_cast<int>(type)];
   row[static_cast<int>(FoldOp::kSum)] = fold<T, FoldOp::kSum>;
   row[static_cast<int>(FoldOp::kMax)] = fold<T, FoldOp::kMax>;
+  row[static_cast<int>(FoldOp::kMin)] = fold<T, FoldOp::kMin>;
+  // Highway multiplies integers of this width only on every target; the scalar table serves the others.
+  if constexpr (floating || sizeof(T) == 4) row[static_cast<int>(FoldOp::kProd)] = fold<T, FoldOp::kProd>;
   if constexpr (floating) row[static_cast<int>(FoldOp::kScaledSum)] = fold<T, FoldOp::kScaledSum>;
 }
 

@@ -1,6 +1,7 @@
-// Pairwise: point-to-point transfers. A send is stream 0 of its sender, a receive is stream 1 of its receiver, so a
-// group's sends never wait behind its receives. Within a stream transfers are ordered by distance (rank + d, rank - d),
-// the same d on both sides, so that no cycle of waits can form (docs/decisions/0005-pairwise-order.md).
+// Pairwise: every block goes straight from the rank that has it to the one that needs it. A send is stream 0 of its
+// sender, a receive is stream 1 of its receiver, so a group's sends never wait behind its receives. Within a stream
+// transfers are ordered by distance (rank + d, rank - d), the same d on both sides, so that no cycle of waits can form
+// (docs/decisions/0005-pairwise-order.md).
 #include "schedule/algorithm.h"
 #include "schedule/algorithms/refs.h"
 
@@ -8,7 +9,9 @@ namespace talaria {
 namespace {
 
 bool serves(Operation operation, uint32_t, Form form) {
-  return form == Form::kStaged && (operation == Operation::kAlltoAll || is_point_to_point(operation));
+  const bool moves_blocks = operation == Operation::kAlltoAll || operation == Operation::kGather ||
+                            operation == Operation::kScatter;
+  return form == Form::kStaged && (moves_blocks || is_point_to_point(operation));
 }
 
 void all_to_all(const Shape& shape, Plan& plan) {
@@ -22,11 +25,31 @@ void all_to_all(const Shape& shape, Plan& plan) {
   }
 }
 
+// Block r is rank r's: it travels to the root (gather) or from it (scatter).
+void gather_or_scatter(const Shape& shape, Plan& plan) {
+  const uint32_t n = shape.nranks, root = static_cast<uint32_t>(shape.root);
+  const bool gather = shape.operation == Operation::kGather;
+  plan.begin_stream();
+  if (shape.rank != root) {
+    if (gather) plan.add(shape.rank, {own_input()}, {inbox(root, 0)});
+    else plan.add(shape.rank, {inbox(root, 0)}, {own_output()});
+    return;
+  }
+  plan.add(root, {own_input()}, {own_output()});
+  for (uint32_t d = 1; d < n; ++d) {
+    const uint32_t peer = (root + d) % n;
+    if (gather) plan.add(peer, {inbox(peer, 0)}, {own_output()});
+    else plan.add(peer, {own_input()}, {inbox(peer, 0)});
+  }
+}
+
 Plan build(const Shape& shape) {
   const uint32_t peer = static_cast<uint32_t>(shape.root);
-  Plan plan(shape, shape.operation == Operation::kAlltoAll ? shape.nranks : 1);
+  Plan plan(shape, is_point_to_point(shape.operation) ? 1 : shape.nranks);
   if (shape.operation == Operation::kAlltoAll) {
     all_to_all(shape, plan);
+  } else if (!is_point_to_point(shape.operation)) {
+    gather_or_scatter(shape, plan);
   } else if (shape.operation == Operation::kSend) {
     // A send to oneself is matched with its receive before planning: one local copy.
     plan.begin_stream();

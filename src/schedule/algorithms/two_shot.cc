@@ -1,6 +1,6 @@
 // Direct two-shot: reduce-scatter, then all-gather, each in one flight. Rank r owns block r: it gathers that block from
 // everyone, reduces it in rank order, and gives the result to everyone. Reduce-scatter is the first half, all-gather
-// and broadcast are the second.
+// and broadcast are the second; reduce gives the results to the root alone.
 //
 // FIFO 0 carries inputs to the owner of a block, FIFO 1 carries results. Streams: 0 owns the block; then, staged, one
 // pushes inputs and one drains results. In the direct form those two run only where this rank's own buffer is staged.
@@ -14,7 +14,8 @@ constexpr uint8_t kInputs = 0, kResults = 1;
 
 bool serves(Operation operation, uint32_t, Form) {
   return operation == Operation::kAllReduce || operation == Operation::kReduceScatter ||
-         operation == Operation::kAllGather || operation == Operation::kBroadcast;
+         operation == Operation::kAllGather || operation == Operation::kBroadcast ||
+         operation == Operation::kReduce;
 }
 
 struct Builder {
@@ -22,6 +23,7 @@ struct Builder {
   Plan plan;
 
   bool direct() const { return shape.form == Form::kDirect; }
+  bool is_root() const { return shape.rank == static_cast<uint32_t>(shape.root); }
   uint32_t at_distance(uint32_t d) const { return (shape.rank + d) % shape.nranks; }
   uint32_t at_distance_behind(uint32_t d) const { return (shape.rank + shape.nranks - d) % shape.nranks; }
 
@@ -52,12 +54,19 @@ struct Builder {
     plan.add(0, {}, to_every_peer(signal_done), 0, Plan::Phase::kEpilogue);
     plan.add(0, to_every_peer(wait_done), {}, 0, Plan::Phase::kEpilogue);
   }
-  void own_block(bool reduce, bool scatter) {
-    std::vector<Ref> sources, sinks{own_output()};
+  // Who gets the result of my block, me first: everyone, or only the root, or only me.
+  std::vector<Ref> result_sinks() const {
+    if (shape.operation == Operation::kReduce && !is_root()) return {result_to(static_cast<uint32_t>(shape.root))};
+    std::vector<Ref> sinks{own_output()};
+    const bool scatters = shape.operation == Operation::kAllReduce || shape.operation == Operation::kAllGather;
+    for (uint32_t d = 1; scatters && d < shape.nranks; ++d) sinks.push_back(result_to(at_distance(d)));
+    return sinks;
+  }
+  void own_block(bool reduce) {
+    std::vector<Ref> sources;
     for (uint32_t p = 0; reduce && p < shape.nranks; ++p) sources.push_back(input_of(p));
     if (!reduce) sources.push_back(own_input());
-    for (uint32_t d = 1; scatter && d < shape.nranks; ++d) sinks.push_back(result_to(at_distance(d)));
-    plan.add(shape.rank, sources, sinks, reduce ? kFinal : 0);
+    plan.add(shape.rank, sources, result_sinks(), reduce ? kFinal : 0);
   }
   void push_inputs() {
     if (shape.nranks == 1) return;
@@ -73,13 +82,16 @@ struct Builder {
     }
   }
 
-  void all_to_all_blocks(bool reduce, bool scatter) {
+  void all_to_all_blocks() {
+    const bool reduce = reduces(shape.operation);
+    const bool receives = shape.operation == Operation::kReduce ? is_root()
+                                                                : shape.operation != Operation::kReduceScatter;
     plan.begin_stream();
-    announce(reduce, scatter);
-    own_block(reduce, scatter);
+    announce(reduce, receives);
+    own_block(reduce);
     leave();
     if (reduce) push_inputs();
-    if (scatter) drain_results();
+    if (receives) drain_results();
   }
 
   void broadcast() {
@@ -107,7 +119,7 @@ Plan build(const Shape& shape) {
   const bool broadcast = shape.operation == Operation::kBroadcast;
   Builder builder{shape, Plan(shape, broadcast ? 1 : shape.nranks)};
   if (broadcast) builder.broadcast();
-  else builder.all_to_all_blocks(reduces(shape.operation), shape.operation != Operation::kReduceScatter);
+  else builder.all_to_all_blocks();
   return std::move(builder.plan);
 }
 

@@ -71,11 +71,13 @@ Bytes random_input(size_t count, bool small, uint32_t nranks, std::mt19937_64& r
 template <class Sum>
 Sum combine(ReduceOp reduce, Sum a, Sum b) {
   if (reduce == ReduceOp::kMax) return a != a ? b : b != b ? a : a < b ? b : a;
+  if (reduce == ReduceOp::kMin) return a != a ? b : b != b ? a : b < a ? b : a;
   if constexpr (std::is_integral_v<Sum>) {
     using U = std::make_unsigned_t<Sum>;
+    if (reduce == ReduceOp::kProd) return static_cast<Sum>(static_cast<U>(static_cast<U>(a) * static_cast<U>(b)));
     return static_cast<Sum>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
   } else {
-    return a + b;
+    return reduce == ReduceOp::kProd ? a * b : a + b;
   }
 }
 
@@ -97,7 +99,7 @@ typename Element<kType>::Bits reduced(ReduceOp reduce, const std::vector<Bytes>&
   return E::narrow(total);
 }
 
-// Rank r's output.
+// Rank r's output; of a reduce or gather, the root's.
 template <DataType kType>
 Bytes expected_output(const Collective& collective, const std::vector<Bytes>& inputs, uint32_t r) {
   using Bits = typename Element<kType>::Bits;
@@ -109,6 +111,7 @@ Bytes expected_output(const Collective& collective, const std::vector<Bytes>& in
   };
   switch (collective.operation) {
     case Operation::kAllReduce:
+    case Operation::kReduce:
     case Operation::kReduceScatter: {
       const size_t first = collective.operation == Operation::kReduceScatter ? r * count : 0;
       for (size_t i = 0; i < count; ++i) {
@@ -118,7 +121,11 @@ Bytes expected_output(const Collective& collective, const std::vector<Bytes>& in
       break;
     }
     case Operation::kAllGather:
+    case Operation::kGather:
       for (const Bytes& input : inputs) append(input.data(), count * sizeof(Bits));
+      break;
+    case Operation::kScatter:
+      append(inputs[static_cast<size_t>(collective.root)].data() + r * count * sizeof(Bits), count * sizeof(Bits));
       break;
     case Operation::kAlltoAll:
       for (size_t p = 0; p < nranks; ++p) append(inputs[p].data() + r * count * sizeof(Bits), count * sizeof(Bits));

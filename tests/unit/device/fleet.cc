@@ -14,15 +14,13 @@ namespace {
 constexpr size_t kMargin = 64;
 constexpr std::byte kGuard{0xa5}, kPoison{0x5a};
 
-// Elements of the send and receive buffer of an operation, per rank.
-size_t input_elements(const Collective& collective, uint32_t nranks) {
-  const Operation operation = collective.operation;
-  const bool per_rank = operation == Operation::kReduceScatter || operation == Operation::kAlltoAll;
-  return collective.count * (per_rank ? nranks : 1);
+// The send buffer holds a block for every rank, of which in-place results take one.
+bool splits_input(Operation operation) {
+  return operation == Operation::kReduceScatter || operation == Operation::kScatter;
 }
-size_t output_elements(const Collective& collective, uint32_t nranks) {
-  const bool per_rank = collective.operation == Operation::kAllGather || collective.operation == Operation::kAlltoAll;
-  return collective.count * (per_rank ? nranks : 1);
+// The receive buffer holds a block of every rank.
+bool joins_inputs(Operation operation) {
+  return operation == Operation::kAllGather || operation == Operation::kGather;
 }
 
 Bytes with_margins(const Bytes& data, size_t bytes, uint32_t shift) {
@@ -33,6 +31,15 @@ Bytes with_margins(const Bytes& data, size_t bytes, uint32_t shift) {
 }
 
 }  // namespace
+
+size_t input_elements(const Collective& collective, uint32_t nranks) {
+  const bool all = splits_input(collective.operation) || collective.operation == Operation::kAlltoAll;
+  return collective.count * (all ? nranks : 1);
+}
+size_t output_elements(const Collective& collective, uint32_t nranks) {
+  const bool all = joins_inputs(collective.operation) || collective.operation == Operation::kAlltoAll;
+  return collective.count * (all ? nranks : 1);
+}
 
 Fleet::Fleet(const FleetShape& shape) : shape_(shape) {
   const ChannelSize size{shape.lanes, shape.depth, shape.slot_bytes};
@@ -80,10 +87,10 @@ void Fleet::bind(Call& call, const FleetCall& what, uint32_t rank, const Shape& 
   if (!call.outputs[rank].empty()) work.output = call.outputs[rank].data() + kMargin + call.shift;
   const uint64_t own_block = rank * collective.count * bytes_of(collective.type);
   if (call.in_place) {
-    // As NCCL defines it: reduce-scatter writes its own block, all-gather reads its own block.
-    if (collective.operation == Operation::kReduceScatter) {
+    // As NCCL defines it: (reduce-)scatter writes its own block, (all-)gather reads its own block.
+    if (splits_input(collective.operation)) {
       work.output = static_cast<std::byte*>(const_cast<void*>(work.input)) + own_block;
-    } else if (collective.operation == Operation::kAllGather) {
+    } else if (joins_inputs(collective.operation)) {
       work.input = static_cast<std::byte*>(work.output) + own_block;
     } else {
       work.input = work.output;
@@ -104,10 +111,10 @@ size_t Fleet::add(const FleetCall& what, const std::vector<Bytes>& inputs) {
     const size_t in = input_elements(collective, shape_.nranks) * element;
     const size_t out = output_elements(collective, shape_.nranks) * element;
     Bytes preset;
-    if (what.in_place && collective.operation == Operation::kAllGather) {
+    if (what.in_place && joins_inputs(collective.operation)) {
       preset.assign(out, kPoison);
       std::copy(inputs[r].begin(), inputs[r].end(), preset.begin() + static_cast<ptrdiff_t>(r * in));
-    } else if (what.in_place && collective.operation != Operation::kReduceScatter) {
+    } else if (what.in_place && !splits_input(collective.operation)) {
       preset = inputs[r];
     }
     call->input_bytes.push_back(in);
@@ -116,7 +123,7 @@ size_t Fleet::add(const FleetCall& what, const std::vector<Bytes>& inputs) {
     call->outputs.push_back(with_margins(preset, out, what.shift));
     const Shape shape{collective.operation, collective.root, r, shape_.nranks, what.form};
     bind(*call, what, r, shape, collective);
-    if (what.in_place && collective.operation == Operation::kReduceScatter) call->outputs[r].clear();
+    if (what.in_place && splits_input(collective.operation)) call->outputs[r].clear();
   }
   calls_.push_back(std::move(call));
   return calls_.size() - 1;

@@ -24,6 +24,10 @@ struct FleetShape {
   uint32_t slot_bytes = 256;
 };
 
+// Elements of a rank's send and receive buffer; of rooted operations those of the root.
+size_t input_elements(const Collective& collective, uint32_t nranks);
+size_t output_elements(const Collective& collective, uint32_t nranks);
+
 // One call on all ranks. offsets shift the user buffers in bytes, to misalign them.
 struct FleetCall {
   std::string algorithm;

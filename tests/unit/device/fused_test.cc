@@ -61,7 +61,7 @@ TEST(Fused, KnowsNoOtherPlan) {
 template <DataType kType>
 void alternate(uint64_t seed, uint64_t age) {
   std::mt19937_64 random(seed);
-  for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kAvg}) {
+  for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg}) {
     const uint32_t nranks = static_cast<uint32_t>(2 + random() % 4);
     Fleet fleet({nranks, 2, 4, 2048});
     if (age != 0) fleet.age(kPacket, age), fleet.plant_stale_packets();

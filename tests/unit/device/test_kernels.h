@@ -21,6 +21,8 @@ Fleet::Kernel reducing_kernel(ReduceOp reduce) {
   using T = typename DeviceType<kType>::Type;
   switch (reduce) {
     case ReduceOp::kSum: return device::run<Protocol, device::Reducer<T, ReduceOp::kSum>>;
+    case ReduceOp::kProd: return device::run<Protocol, device::Reducer<T, ReduceOp::kProd>>;
+    case ReduceOp::kMin: return device::run<Protocol, device::Reducer<T, ReduceOp::kMin>>;
     case ReduceOp::kMax: return device::run<Protocol, device::Reducer<T, ReduceOp::kMax>>;
     case ReduceOp::kAvg: return device::run<Protocol, device::Reducer<T, ReduceOp::kAvg>>;
     default: return device::run<Protocol, device::Copier>;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -75,7 +76,7 @@ TEST(Reduce, EveryInstructionSetGivesTheBitsOfTheScalarCode) {
   for (int t = 0; t < kDataTypes; ++t) {
     const auto type = static_cast<DataType>(t);
     if (!traits_of(type).reduces) continue;
-    for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kAvg}) {
+    for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg}) {
       for (size_t count : {1, 7, 16, 33, 64, 1001}) {
         const auto nsources = static_cast<uint32_t>(1 + random() % 5);
         expect_tables_agree(Case{{type, op, 3, true}, nsources, count, random() % 9}, random);
@@ -101,6 +102,24 @@ TEST(Reduce, IntegerAverageTruncatesTowardsZero) {
   int32_t out = 0;
   reduce_into(Reduction{DataType::kInt32, ReduceOp::kAvg, 2, true}, &out, {sources, raw, 3}, 1);
   EXPECT_EQ(out, -1);
+}
+
+TEST(Reduce, ProductsOfIntegersWrap) {
+  const int8_t a = 3, b = 5, c = 100;
+  const void* sources[] = {&a, &b, &c};
+  const uint8_t raw[] = {1, 1, 1};
+  int8_t out = 0;
+  reduce_into(Reduction{DataType::kInt8, ReduceOp::kProd, 3, true}, &out, {sources, raw, 3}, 1);
+  EXPECT_EQ(out, -36);  // 1500 = 6 · 256 - 36
+}
+
+TEST(Reduce, MinimumPassesNansOver) {
+  const float a = std::nanf(""), b = 2.0f, c = 1.0f;
+  const void* sources[] = {&a, &b, &c};
+  const uint8_t raw[] = {1, 1, 1};
+  float out = 0;
+  reduce_into(Reduction{DataType::kFloat32, ReduceOp::kMin, 3, true}, &out, {sources, raw, 3}, 1);
+  EXPECT_EQ(out, 1.0f);
 }
 
 TEST(Move, WritesOneReductionToEverySinkAlsoInPlace) {

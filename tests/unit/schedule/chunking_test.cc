@@ -36,8 +36,9 @@ TEST(Chunking, PiecesPartitionEveryBlock) {
   for (int trial = 0; trial < 400; ++trial) {
     const uint32_t nranks = 2 + random() % 16;
     const DataType type = kTypes[random() % 4];
-    const Operation operation = static_cast<Operation>(random() % 5);
-    const bool whole = operation == Operation::kBroadcast || (operation == Operation::kAllReduce && random() % 2 == 0);
+    const Operation operation = static_cast<Operation>(random() % kCollectives);
+    const bool either = operation == Operation::kAllReduce || operation == Operation::kReduce;
+    const bool whole = operation == Operation::kBroadcast || (either && random() % 2 == 0);
     const Collective collective{operation, type, ReduceOp::kSum, 0, random() % 5000};
     expect_partition(collective, nranks, whole ? 1 : nranks, 1 + random() % 8, 16 * (1 + random() % 64));
   }

@@ -34,6 +34,25 @@ TEST(Selector, SmallAllReducesGoInOneShotAsPackets) {
   EXPECT_STREQ(large.algorithm->name, "two_shot");
 }
 
+TEST(Selector, ReducesGoInOneShotWhileTheRootReceivesLittle) {
+  Collective reduce = all_reduce(125);
+  reduce.operation = Operation::kReduce;
+  EXPECT_STREQ(select(reduce, limits())->algorithm->name, "one_shot");
+  EXPECT_EQ(select(reduce, limits())->channel, Channel::kCollectivePacket);
+  reduce.count = 251;
+  EXPECT_STREQ(select(reduce, limits())->algorithm->name, "two_shot");
+}
+
+TEST(Selector, BlocksThatAreOnlyMovedGoPairwise) {
+  for (Operation operation : {Operation::kAlltoAll, Operation::kGather, Operation::kScatter}) {
+    const Collective small{operation, DataType::kInt8, ReduceOp::kNone, 0, 2000};
+    EXPECT_STREQ(select(small, limits())->algorithm->name, "pairwise");
+    EXPECT_EQ(select(small, limits())->channel, Channel::kCollectivePacket);
+    const Collective large{operation, DataType::kInt8, ReduceOp::kNone, 0, 2001};
+    EXPECT_EQ(select(large, limits())->channel, Channel::kCollectiveBulk);
+  }
+}
+
 TEST(Selector, DirectFormIsTakenOnlyWhereItIsServed) {
   ChoiceLimits direct = limits();
   direct.form = Form::kDirect;
@@ -68,6 +87,18 @@ TEST(Planner, KeepsOnePlanForAllSizesOfAShape) {
   const Planned b = *planner.plan(all_reduce(20000));
   EXPECT_EQ(a.plan, b.plan);
   EXPECT_NE(a.chunking.total_elements, b.chunking.total_elements);
+}
+
+TEST(Planner, KeepsAPlanForEachRootOfARootedOperation) {
+  const ChannelRoom rooms[kChannels] = {{4, 4, 4096}, {4, 4, 4096}, {1, 4, 4096}};
+  Planner planner(1, limits(), rooms);
+  for (Operation operation : {Operation::kBroadcast, Operation::kReduce, Operation::kGather, Operation::kScatter}) {
+    Collective collective{operation, DataType::kInt8, ReduceOp::kSum, 1, 100};
+    const Plan* mine = planner.plan(collective)->plan;
+    collective.root = 2;
+    EXPECT_NE(planner.plan(collective)->plan, mine) << name_of(operation);
+    EXPECT_EQ(planner.plan(collective)->plan->shape().root, 2);
+  }
 }
 
 TEST(Planner, RefusesARingOnOneSlot) {

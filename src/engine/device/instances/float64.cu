@@ -17,11 +17,23 @@ __global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Sum_f64_Packet(co
 __global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Sum_f64_Bulk(const __grid_constant__ Batch batch) {
   run<Bulk, Reduction<ReduceOp::kSum>>(batch);
 }
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Prod_f64_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kProd>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Prod_f64_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kProd>>(batch);
+}
 __global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Max_f64_Packet(const __grid_constant__ Batch batch) {
   run<Packet, Reduction<ReduceOp::kMax>>(batch);
 }
 __global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Max_f64_Bulk(const __grid_constant__ Batch batch) {
   run<Bulk, Reduction<ReduceOp::kMax>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Min_f64_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kMin>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Min_f64_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kMin>>(batch);
 }
 __global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Avg_f64_Packet(const __grid_constant__ Batch batch) {
   run<Packet, Reduction<ReduceOp::kAvg>>(batch);

@@ -70,6 +70,12 @@ inline uint32_t __vadd4(uint32_t a, uint32_t b) {
 inline uint32_t __vmaxs4(uint32_t a, uint32_t b) {
   return each_byte<int8_t>(a, b, [](int x, int y) { return static_cast<int8_t>(x < y ? y : x); });
 }
+inline uint32_t __vmins4(uint32_t a, uint32_t b) {
+  return each_byte<int8_t>(a, b, [](int x, int y) { return static_cast<int8_t>(y < x ? y : x); });
+}
+inline uint32_t __vminu4(uint32_t a, uint32_t b) {
+  return each_byte<uint8_t>(a, b, [](int x, int y) { return static_cast<uint8_t>(y < x ? y : x); });
+}
 inline uint32_t __vmaxu4(uint32_t a, uint32_t b) {
   return each_byte<uint8_t>(a, b, [](int x, int y) { return static_cast<uint8_t>(x < y ? y : x); });
 }

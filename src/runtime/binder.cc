@@ -39,6 +39,7 @@ Status Communicator::check(const Collective& collective) const {
   }
   if (!ready()) return fail(Code::kInvalidArgument, "comm {} is not initialized yet", static_cast<const void*>(this));
   if (finalized_) return fail(Code::kInvalidArgument, "comm {} has been finalized", static_cast<const void*>(this));
+  TRY(refuse_after_fault());
   if (aborted_.load()) return fail(Code::kInvalidUsage, "comm {} has been aborted", static_cast<const void*>(this));
   return Status();
 }
@@ -83,6 +84,7 @@ Result<Work> Communicator::bind_call(const Call& call) {
   work.join = point_to_point ? 0 : 1;
   work.avg_ranks = nranks_;
   work.sequence = sequence_++;
+  work.operation = static_cast<uint8_t>(collective.operation);
   work.direct = planned.plan->shape().form == Form::kDirect ? 1 : 0;
   work.flip = resources_->config.fault == "flip" && rank_ == 0 && call.output != nullptr ? 1 : 0;
   return work;

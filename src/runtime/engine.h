@@ -53,7 +53,8 @@ class Engine {
   virtual uint32_t multiprocessors() const { return 0; }
   // Identity and mailbox of this rank. Allocates the mailbox for `layout`.
   virtual Result<RankCard> open(uint32_t rank, const MailboxLayout& layout) = 0;
-  // Maps every peer's mailbox. Collective: uses `oob` to keep handles alive until all have opened them.
+  // Maps every peer's mailbox. Collective: uses `oob` to keep handles alive until all have opened them. `oob` must
+  // outlive the engine, which asks it whom not to wait for.
   virtual Status connect(std::span<const RankCard> cards, OutOfBand& oob) = 0;
   // May user buffers be reached in place (Form::kDirect)? Valid after connect(), equal on all ranks.
   virtual Form form() const = 0;

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/host/executor.h"
@@ -25,6 +27,10 @@ class HostEngine final : public Engine {
 
  private:
   static void leave_half_done(std::span<Submission* const> submissions);
+  static Status check_peers(std::span<Submission* const> submissions);
+  // Why this rank's wait will never end, if so.
+  std::optional<Departed> hopeless();
+  std::string describe_wait() const;
   Status connect_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
 
   Config config_;
@@ -32,6 +38,8 @@ class HostEngine final : public Engine {
   HostExecutor executor_;
   SharedMemory mailbox_;
   std::vector<SharedMemory> opened_;
+  OutOfBand* oob_ = nullptr;
+  std::vector<bool> missed_;  // departed peers waited for at an earlier look
   Form form_ = Form::kStaged;
   std::atomic<bool> aborted_{false};
 };

@@ -1,5 +1,6 @@
 #include "runtime/communicator.h"
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -61,7 +62,13 @@ Status Communicator::finalize() {
   if (finalized_)
     return fail(Code::kInvalidArgument, "comm {} has already been finalized", static_cast<const void*>(this));
   finalized_ = true;
-  return resources_ != nullptr && resources_->engine != nullptr ? resources_->engine->drain() : Status();
+  if (resources_ == nullptr || resources_->engine == nullptr) return Status();
+  // A kernel may wait for a rank that is gone: looking for that ends its wait.
+  while (!resources_->engine->idle()) {
+    (void)async_error();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return resources_->engine->drain();
 }
 
 void Communicator::release() {

@@ -63,6 +63,8 @@ class Engine {
   virtual Status run(std::span<Submission* const> submissions) = 0;
   // Ends every wait of this rank, from any thread.
   virtual void abort() = 0;
+  // Has all enqueued work ended?
+  virtual bool idle() { return true; }
   // Waits for enqueued work to end (finalize, destroy).
   virtual Status drain() = 0;
   // A fault found by a kernel or executor since the start; success otherwise. Callable from any thread.

@@ -23,7 +23,7 @@ namespace talaria {
 // How a rank stopped taking part. A fault is one after which the communicator cannot go on.
 enum class Departure : uint32_t {
   kPresent,   // it takes part
-  kDied,      // its connection closed without a goodbye
+  kDied,      // its connection closed without a goodbye, or its process ended
   kAborted,
   kMismatch,  // it met another call than its own
   kFailed,    // it gave up an operation half done
@@ -65,8 +65,8 @@ class OutOfBand {
   std::optional<Fault> settled_fault() const;
   // Tells the others, once, that this rank takes part no longer; without it the end of the object looks like a death.
   virtual void say_goodbye(Departure) {}
-  // Tells the others that `rank` left although this rank waited for it.
-  virtual void report_missed(uint32_t) {}
+  // Tells the others what only this rank has found out: that one left although it was waited for, or died.
+  virtual void report(const Departed&) {}
 
   template <typename T>
   Result<std::vector<T>> all_gather_value(const T& mine) {

@@ -27,7 +27,7 @@ bool try_again(int error) { return error == EAGAIN || error == EINTR; }
 std::string describe(const Departed& departed) {
   switch (departed.how) {
     case Departure::kPresent: return fmt::format("rank {} takes part", departed.rank);
-    case Departure::kDied: return fmt::format("rank {} died (its connection closed)", departed.rank);
+    case Departure::kDied: return fmt::format("rank {} died", departed.rank);
     case Departure::kAborted: return fmt::format("rank {} aborted", departed.rank);
     case Departure::kMismatch: return fmt::format("rank {} met a mismatched call", departed.rank);
     case Departure::kFailed: return fmt::format("rank {} gave up an operation; see its log", departed.rank);
@@ -266,11 +266,11 @@ void Ring::say_goodbye(Departure how) {
   for (const Side* side : {&backward_, &forward_}) send_notice(side->socket, {rank_, how});
 }
 
-void Ring::report_missed(uint32_t rank) {
+void Ring::report(const Departed& departed) {
   if (getpid() != owner_) return;
   const std::lock_guard lock(mutex_);
-  if (!note({rank, Departure::kMissed})) return;
-  for (const Side* side : {&backward_, &forward_}) send_notice(side->socket, {rank, Departure::kMissed});
+  if (!note(departed)) return;
+  for (const Side* side : {&backward_, &forward_}) send_notice(side->socket, departed);
 }
 
 }  // namespace talaria

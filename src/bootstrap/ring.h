@@ -58,7 +58,7 @@ class Ring : public OutOfBand {
   Departure departure_of(uint32_t rank) const override;
   std::optional<Fault> fault() const override;
   void say_goodbye(Departure how) override;
-  void report_missed(uint32_t rank) override;
+  void report(const Departed& departed) override;
 
  private:
   // A header and a part on their way, as one count of bytes over both.

@@ -31,6 +31,8 @@ struct RankCard {
   char bus_id[16];             // "0000:1b:00.0", empty for CPU ranks
   uint64_t mailbox_address;    // valid inside the rank's process
   uint64_t mailbox_bytes;
+  int32_t process;             // process id in its own PID namespace, 0: not told
+  uint8_t reserved2[4];
   std::byte mailbox_handle[64];  // CUDA IPC handle, or the name of a shared-memory object
 };
 

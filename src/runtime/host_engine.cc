@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -64,6 +65,7 @@ Result<RankCard> HostEngine::open(uint32_t rank, const MailboxLayout& layout) {
   card.process_hash = process_hash();
   card.kind = EngineKind::kHost;
   card.device = -1;
+  card.process = getpid();
   card.mailbox_address = reinterpret_cast<uint64_t>(mailbox_.data());
   card.mailbox_bytes = layout.bytes;
   std::memcpy(card.mailbox_handle, mailbox_.name().c_str(), mailbox_.name().size() + 1);
@@ -88,6 +90,10 @@ Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
   });
   form_ = one_process ? Form::kDirect : Form::kStaged;
   missed_.resize(cards.size());
+  for (const RankCard& card : cards) {
+    const bool visible = card.process != 0 && card.process_hash == process_hash_of(card.process);
+    processes_.push_back(visible && card.process_hash != mine.process_hash ? card.process : 0);
+  }
   oob_ = &oob;
   return Status();
 }
@@ -173,7 +179,7 @@ std::optional<Departed> HostEngine::hopeless() {
   oob_->listen();
   if (const auto fault = oob_->settled_fault()) return *fault;
   for (const HostWait& wait : executor_.current_waits()) {
-    const Departure how = oob_->departure_of(wait.peer);
+    const Departure how = whereabouts(wait.peer);
     if (how == Departure::kPresent) continue;
     // A rank's last stores come before its goodbye. So whoever was heard to be gone at an earlier look, and is still
     // waited for although the executor has looked at its words since, is waited for in vain.
@@ -181,11 +187,19 @@ std::optional<Departed> HostEngine::hopeless() {
       missed_[wait.peer] = true;
       continue;
     }
-    if (how == Departure::kLeft) oob_->report_missed(wait.peer);
+    oob_->report({wait.peer, how == Departure::kLeft ? Departure::kMissed : how});
     if (const auto fault = oob_->fault()) return *fault;
     return Departed{wait.peer, how};
   }
   return std::nullopt;
+}
+
+// The end of a process is seen at once, also when the ring is slow to tell: when the ranks between do not wait just now,
+// or a forked child of the dead keeps its sockets open.
+Departure HostEngine::whereabouts(uint32_t peer) const {
+  const Departure heard = oob_->departure_of(peer);
+  const bool ended = heard == Departure::kPresent && processes_[peer] != 0 && process_ended(processes_[peer]);
+  return ended ? Departure::kDied : heard;
 }
 
 // "in operation 7 (AllReduce), waiting for rank 2 at step 3 of round 0"

@@ -30,6 +30,7 @@ class HostEngine final : public Engine {
   static Status check_peers(std::span<Submission* const> submissions);
   // Why this rank's wait will never end, if so.
   std::optional<Departed> hopeless();
+  Departure whereabouts(uint32_t peer) const;
   std::string describe_wait() const;
   Status connect_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
 
@@ -39,7 +40,8 @@ class HostEngine final : public Engine {
   SharedMemory mailbox_;
   std::vector<SharedMemory> opened_;
   OutOfBand* oob_ = nullptr;
-  std::vector<bool> missed_;  // departed peers waited for at an earlier look
+  std::vector<int> processes_;  // of each rank in another process of this PID namespace, else 0
+  std::vector<bool> missed_;    // departed peers waited for at an earlier look
   Form form_ = Form::kStaged;
   std::atomic<bool> aborted_{false};
 };

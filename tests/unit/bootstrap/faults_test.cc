@@ -87,21 +87,30 @@ Departure await_departure(OutOfBand& oob, uint32_t rank) {
   return oob.departure_of(rank);
 }
 
+// Listens until all of `wanted` have come; false if they do not.
+bool listen_until_all(OutOfBand& oob, std::atomic<int>& counter, int wanted) {
+  ++counter;
+  const double end = now_usec() + 10e6;
+  for (; counter < wanted && now_usec() < end; std::this_thread::yield()) oob.listen();
+  return counter >= wanted;
+}
+
 // Every rank joins; the rank `gone` then ends as `how` says, and the others see what they hear of it.
 template <typename Check>
 void hear_of(int nranks, int gone, Departure how, Check check) {
   const UniqueId id = fresh_id();
-  std::atomic<int> heard{0};
+  std::atomic<int> joined{0}, heard{0};
   run_ranks(nranks, [&](int rank) {
     Result<std::unique_ptr<OutOfBand>> oob = join(id, rank, nranks);
-    ASSERT_TRUE(oob.ok() && (*oob)->barrier().ok()) << last_error_text();
+    ASSERT_TRUE(oob.ok()) << last_error_text();
+    ASSERT_TRUE(listen_until_all(**oob, joined, nranks));
     if (rank == gone) {
       if (how != Departure::kDied) (*oob)->say_goodbye(how);
       return;
     }
     EXPECT_EQ(await_departure(**oob, static_cast<uint32_t>(gone)), how) << "rank " << rank;
     // News travels through those who listen: nobody ends before all have heard.
-    for (++heard; heard < nranks - 1; std::this_thread::yield()) (*oob)->listen();
+    EXPECT_TRUE(listen_until_all(**oob, heard, nranks - 1));
     check(**oob);
   });
   EXPECT_EQ(heard, nranks - 1);
@@ -139,11 +148,11 @@ TEST(Faults, ARankThatIsMissedIsNamedToAll) {
     ASSERT_TRUE(oob.ok() && (*oob)->barrier().ok()) << last_error_text();
     if (rank == 0) return (*oob)->say_goodbye(Departure::kLeft);
     EXPECT_EQ(await_departure(**oob, 0), Departure::kLeft);
-    if (rank == 2) (*oob)->report_missed(0);
+    if (rank == 2) (*oob)->report({0, Departure::kMissed});
     for (const double end = now_usec() + 10e6; !(*oob)->fault() && now_usec() < end; std::this_thread::yield()) {
       (*oob)->listen();
     }
-    for (++heard; heard < kRanks - 1; std::this_thread::yield()) (*oob)->listen();
+    EXPECT_TRUE(listen_until_all(**oob, heard, kRanks - 1));
     const auto fault = (*oob)->fault();
     ASSERT_TRUE(fault);
     EXPECT_EQ(fault->rank, 0u);

@@ -212,6 +212,37 @@ TEST(RankFaults, ARankThatIsDestroyedTooEarlyIsNamedToTheOthers) {
   }
 }
 
+// The sockets of the dead stay open in its child, and nobody but the one who waits listens.
+TEST(RankFaults, ADeadProcessIsNamedThoughItsSocketsLiveOn) {
+  constexpr int kRanks = 5;
+  Trial trial;
+  Board& board = trial.board();
+  trial.start(kRanks, [&](Communicator& comm, int rank) {
+    while (board.ready < kRanks) std::this_thread::yield();
+    if (rank == 0) {
+      (void)test::fork_rank([&] {
+        alarm(kHangSeconds);
+        while (!board.go) std::this_thread::yield();
+        return 0;
+      });
+      board.fault_usec = now_usec();
+      raise(SIGKILL);
+    }
+    float value = 0;
+    while (rank != 2 && !board.go) std::this_thread::yield();
+    if (rank != 2) return destroy(&comm).ok();
+    const Collective receive{Operation::kRecv, DataType::kFloat32, ReduceOp::kSum, 0, 1};
+    const Code code = submit(comm, receive, nullptr, &value, nullptr).code();
+    board.returned_usec[rank] = now_usec();
+    const std::string text = last_error_text();
+    board.go = true;
+    return code == Code::kRemote && mentions(text, "rank 0 died") && mentions(text, "(Recv), waiting for rank 0") &&
+           destroy(&comm).ok();
+  });
+  EXPECT_EQ(trial.wait(), (std::vector<int>{128 + SIGKILL, 0, 0, 0, 0}));
+  EXPECT_LT(board.returned_usec[2] - board.fault_usec, kPromptUsec);
+}
+
 TEST(RankFaults, AnIdleRankLearnsOfADeathFromItsAsyncError) {
   Trial trial;
   Board& board = trial.board();

@@ -194,8 +194,8 @@ std::optional<Departed> HostEngine::hopeless() {
   return std::nullopt;
 }
 
-// The end of a process is seen at once, also when the ring is slow to tell: when the ranks between do not wait just now,
-// or a forked child of the dead keeps its sockets open.
+// The end of a process is seen at once, also when the ring is slow to tell: when the ranks between do not wait just
+// now, or a forked child of the dead keeps its sockets open.
 Departure HostEngine::whereabouts(uint32_t peer) const {
   const Departure heard = oob_->departure_of(peer);
   const bool ended = heard == Departure::kPresent && processes_[peer] != 0 && process_ended(processes_[peer]);

@@ -43,8 +43,8 @@ World::~World() { munmap(shared_, bytes_); }
 
 void World::barrier() {
   wait_for_all();
-  // Orders the threads of one process also where the last to come was another process, whose stores ThreadSanitizer does
-  // not see.
+  // Orders the threads of one process also where the last to come was another process, whose stores
+  // ThreadSanitizer does not see.
   shared_->arrived.load(std::memory_order_acquire);
 }
 

@@ -1,6 +1,7 @@
 #include "base/os.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -12,6 +13,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+
+#include "base/unique.h"
 
 namespace talaria {
 namespace {
@@ -48,10 +51,19 @@ uint64_t host_hash(const std::string& host_id_override) {
   return text_hash(host_name() + read_small_file("/proc/sys/kernel/random/boot_id"));
 }
 
-uint64_t process_hash() {
+uint64_t process_hash() { return process_hash_of(getpid()); }
+
+uint64_t process_hash_of(int pid) {
   struct stat pid_namespace {};
   stat("/proc/self/ns/pid", &pid_namespace);
-  return text_hash(std::to_string(getpid()) + "@" + std::to_string(pid_namespace.st_ino));
+  return text_hash(std::to_string(pid) + "@" + std::to_string(pid_namespace.st_ino));
+}
+
+bool process_ended(int pid) {
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!process.valid()) return errno == ESRCH;
+  pollfd entry{process.get(), POLLIN, 0};  // readable once all its threads have ended, reaped or not
+  return poll(&entry, 1, 0) == 1;
 }
 
 // Not cached: the thread that forks has another id in the child.

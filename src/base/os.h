@@ -16,6 +16,10 @@ const std::string& host_name();
 uint64_t host_hash(const std::string& host_id_override);
 // Identity of this process, never equal for two processes of one machine.
 uint64_t process_hash();
+// The same of process `pid`, if it lives in the PID namespace of this one.
+uint64_t process_hash_of(int pid);
+// Has process `pid` of this PID namespace ended? False also where the system does not tell.
+bool process_ended(int pid);
 int thread_id();
 void set_thread_name(const char* name);  // at most 15 characters
 double now_usec();                       // monotonic

@@ -2,13 +2,16 @@
 //
 // Built by rendezvous(): every rank proves the id's secret to the root, learns its neighbour, and joins a ring of
 // sockets. All calls are collective unless said otherwise and block until done, `abort` is set, or a peer fails
-// (kRemote, naming the rank). Not thread-safe.
+// (kRemote, naming the rank). One thread at a time makes collective calls; the others may come from any thread.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/config.h"
@@ -16,6 +19,25 @@
 #include "bootstrap/unique_id.h"
 
 namespace talaria {
+
+// How a rank stopped taking part. A fault is one after which the communicator cannot go on.
+enum class Departure : uint32_t {
+  kPresent,   // it takes part
+  kDied,      // its connection closed without a goodbye, or its process ended
+  kAborted,
+  kMismatch,  // it met another call than its own
+  kFailed,    // it gave up an operation half done
+  kMissed,    // it left, but others still waited for it
+  kLeft,      // it destroyed its communicator, which harms nobody who does not wait for it
+};
+constexpr bool is_fault(Departure how) { return how != Departure::kPresent && how != Departure::kLeft; }
+
+struct Departed {
+  uint32_t rank;
+  Departure how;
+};
+// "rank 3 aborted"
+std::string describe(const Departed& departed);
 
 class OutOfBand {
  public:
@@ -25,6 +47,26 @@ class OutOfBand {
   // `all` holds nranks equal parts; part [rank] is given, the others are filled in.
   virtual Status all_gather(std::span<std::byte> all) = 0;
   virtual Status barrier() = 0;
+
+  // --- who is still there. Not collective; none of these blocks or needs a peer.
+  // Hears what neighbours say of departed ranks and passes it on; cheap, and rate-limited. News travels only through
+  // ranks that listen: who waits for others does so about once a millisecond. While another thread is inside a
+  // collective call this does nothing, because that call listens itself.
+  virtual void listen() {}
+  // What has been heard so far.
+  virtual Departure departure_of(uint32_t) const { return Departure::kPresent; }
+  // The first fault heard of, and since when (now_usec()).
+  struct Fault : Departed {
+    double heard_usec;
+  };
+  virtual std::optional<Fault> fault() const { return std::nullopt; }
+  // The same once it is old enough to end waits for others too: a rank may end without goodbye after its last
+  // operation, while the others are still finishing that one without its help.
+  std::optional<Fault> settled_fault() const;
+  // Tells the others, once, that this rank takes part no longer; without it the end of the object looks like a death.
+  virtual void say_goodbye(Departure) {}
+  // Tells the others what only this rank has found out: that one left although it was waited for, or died.
+  virtual void report(const Departed&) {}
 
   template <typename T>
   Result<std::vector<T>> all_gather_value(const T& mine) {

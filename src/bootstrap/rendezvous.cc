@@ -161,7 +161,7 @@ class RingJoin {
     if (error == 0) return Status();
     if (error == ECANCELED) return join_.fail_aborted(fmt::format("rank {} to answer", join_.successor()));
     await_predecessor();
-    tell_predecessor(join_.successor(), RingHeader::Cause::kGone);
+    tell_predecessor({join_.successor(), Departure::kDied});
     return fail(Code::kRemote, "rank {} of {}: cannot connect to rank {} at {}: {}", join_.rank, join_.nranks,
                 join_.successor(), to_text(address), strerror(error));
   }
@@ -169,7 +169,7 @@ class RingJoin {
   Result<RingSockets> finish() {
     while (!sockets_.predecessor.valid() || welcomed_ < welcome_.size()) {
       if (join_.abort.load(std::memory_order_relaxed)) {
-        tell_predecessor(join_.rank, RingHeader::Cause::kAborted);
+        tell_predecessor({join_.rank, Departure::kAborted});
         return join_.fail_aborted(fmt::format(
             "rank {} to connect", sockets_.predecessor.valid() ? join_.successor() : join_.predecessor()));
       }
@@ -195,22 +195,22 @@ class RingJoin {
     if (welcomed_ == welcome_.size()) {
       const SuccessorNews news = hear_successor(sockets_.successor.get());
       if (news.kind == SuccessorNews::Kind::kNothing) return Status();
-      if (news.kind == SuccessorNews::Kind::kFault) return lost(news.fault.rank, news.fault.cause);
-      return lost(join_.successor(), RingHeader::Cause::kGone);
+      if (news.kind == SuccessorNews::Kind::kNotice) return lost(news.departed);
+      return lost({join_.successor(), Departure::kDied});
     }
     const ssize_t got = recv(sockets_.successor.get(), welcome_.data() + welcomed_, welcome_.size() - welcomed_, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Status();
-    if (got <= 0) return lost(join_.successor(), RingHeader::Cause::kGone);
+    if (got <= 0) return lost({join_.successor(), Departure::kDied});
     welcomed_ += static_cast<size_t>(got);
     if (welcomed_ < welcome_.size() || same_proof(welcome_, join_.secret.host)) return Status();
     return fail(Code::kRemote, "rank {} of {}: what listens in place of rank {} does not know the secret", join_.rank,
                 join_.nranks, join_.successor());
   }
 
-  Status lost(uint32_t rank, RingHeader::Cause cause) {
+  Status lost(const Departed& departed) {
     await_predecessor();
-    tell_predecessor(rank, cause);
-    return fail(Code::kRemote, "rank {} of {}: {}", join_.rank, join_.nranks, describe_fault(rank, cause));
+    tell_predecessor(departed);
+    return fail(Code::kRemote, "rank {} of {}: {}", join_.rank, join_.nranks, describe(departed));
   }
 
   // Else it would find this rank's port closed, and name this rank instead of the one that is gone.
@@ -221,8 +221,8 @@ class RingJoin {
     }
   }
 
-  void tell_predecessor(uint32_t rank, RingHeader::Cause cause) {
-    if (sockets_.predecessor.valid()) send_fault(sockets_.predecessor.get(), rank, cause);
+  void tell_predecessor(const Departed& departed) {
+    if (sockets_.predecessor.valid()) send_notice(sockets_.predecessor.get(), departed);
   }
 
   const Joining& join_;

@@ -11,43 +11,61 @@
 #include <cstring>
 #include <utility>
 
+#include "base/os.h"
 #include "bootstrap/socket.h"
 
 namespace talaria {
 namespace {
 
+constexpr double kListenEveryUsec = 300;
+constexpr double kSettleUsec = 300e3;
+
 bool try_again(int error) { return error == EAGAIN || error == EINTR; }
 
 }  // namespace
 
+std::string describe(const Departed& departed) {
+  switch (departed.how) {
+    case Departure::kPresent: return fmt::format("rank {} takes part", departed.rank);
+    case Departure::kDied: return fmt::format("rank {} died", departed.rank);
+    case Departure::kAborted: return fmt::format("rank {} aborted", departed.rank);
+    case Departure::kMismatch: return fmt::format("rank {} met a mismatched call", departed.rank);
+    case Departure::kFailed: return fmt::format("rank {} gave up an operation; see its log", departed.rank);
+    case Departure::kMissed: return fmt::format("rank {} left although others waited for it", departed.rank);
+    case Departure::kLeft: return fmt::format("rank {} left (its communicator was destroyed)", departed.rank);
+  }
+  return fmt::format("rank {} departed", departed.rank);
+}
+
+std::optional<OutOfBand::Fault> OutOfBand::settled_fault() const {
+  const std::optional<Fault> found = fault();
+  return found && now_usec() - found->heard_usec >= kSettleUsec ? found : std::nullopt;
+}
+
 SuccessorNews hear_successor(int socket) {
   RingHeader header{};
-  const ssize_t got = recv(socket, &header, sizeof(header), MSG_DONTWAIT);
+  const ssize_t got = recv(socket, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK);
   if (got < 0 && try_again(errno)) return {SuccessorNews::Kind::kNothing, {}};
   // A notice is one small segment; anything else cannot come from a sane successor.
-  if (got == sizeof(header) && header.kind == RingHeader::Kind::kFault) return {SuccessorNews::Kind::kFault, header};
+  if (got == sizeof(header) && header.kind == RingHeader::Kind::kNotice) {
+    return {SuccessorNews::Kind::kNotice, {header.rank, header.how}};
+  }
   return {SuccessorNews::Kind::kClosed, {}};
 }
 
-void send_fault(int socket, uint32_t rank, RingHeader::Cause cause) {
+void send_notice(int socket, const Departed& departed) {
   RingHeader header{};
-  header.kind = RingHeader::Kind::kFault;
-  header.rank = rank;
-  header.cause = cause;
+  header.kind = RingHeader::Kind::kNotice;
+  header.rank = departed.rank;
+  header.how = departed.how;
   // Best effort: who cannot take it notices the closed connection instead.
   [[maybe_unused]] const ssize_t sent = send(socket, &header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-std::string describe_fault(uint32_t rank, RingHeader::Cause cause) {
-  switch (cause) {
-    case RingHeader::Cause::kAborted: return fmt::format("rank {} aborted", rank);
-    case RingHeader::Cause::kMismatch: return fmt::format("rank {} met a mismatched call", rank);
-    default: return fmt::format("rank {} has gone (its connection closed)", rank);
-  }
-}
-
 Ring::Ring(RingSockets sockets, uint32_t rank, uint32_t nranks, const std::atomic<bool>& abort)
-    : sockets_(std::move(sockets)), rank_(rank), nranks_(nranks), abort_(abort), owner_(getpid()) {}
+    : sockets_(std::move(sockets)), rank_(rank), nranks_(nranks), abort_(abort), owner_(getpid()),
+      backward_{sockets_.predecessor.get(), predecessor()}, forward_{sockets_.successor.get(), successor()},
+      departures_(nranks) {}
 
 Ring::~Ring() {
   if (getpid() != owner_) return;
@@ -60,7 +78,9 @@ Status Ring::barrier() { return all_gather({}); }
 
 // In step s each rank passes on the part of the rank s places before it.
 Status Ring::all_gather(std::span<std::byte> all) {
+  const std::lock_guard lock(mutex_);
   if (!broken_.ok()) return broken_;
+  TRY(refuse_departed());
   if (all.size() % nranks_ != 0) {
     return fail(Code::kInternal, "rank {}: all_gather of {} bytes does not divide among {} ranks", rank_, all.size(),
                 nranks_);
@@ -69,7 +89,7 @@ Status Ring::all_gather(std::span<std::byte> all) {
   for (uint32_t step = 0; step + 1 < nranks_; ++step) {
     const uint32_t leaving = (rank_ + nranks_ - step) % nranks_;
     const uint32_t coming = (leaving + nranks_ - 1) % nranks_;
-    const RingHeader header{RingHeader::Kind::kData, RingHeader::Cause::kGone, rank_, step, sequence_, bytes};
+    const RingHeader header{RingHeader::Kind::kData, Departure::kPresent, rank_, step, sequence_, bytes};
     TRY(exchange({header, all.subspan(leaving * bytes, bytes)}, {header, all.subspan(coming * bytes, bytes)}));
   }
   ++sequence_;
@@ -80,7 +100,7 @@ Status Ring::exchange(Transfer out, Transfer in) {
   for (;;) {
     if (abort_.load(std::memory_order_relaxed)) {
       const uint32_t awaited = in.complete() ? successor() : predecessor();
-      return break_ring(rank_, RingHeader::Cause::kAborted,
+      return break_ring({rank_, Departure::kAborted},
                         fail(Code::kInternal, "rank {} of {}: aborted while waiting for rank {}", rank_, nranks_,
                              awaited));
     }
@@ -117,7 +137,7 @@ Status Ring::pull(Transfer& in, const RingHeader& expected) {
     const size_t bytes = (in_header ? sizeof(in.header) : sizeof(in.header) + in.part.size()) - in.done;
     const ssize_t got = recv(sockets_.predecessor.get(), to, bytes, MSG_DONTWAIT);
     if (got < 0 && try_again(errno)) return Status();
-    if (got <= 0) return lost(predecessor(), RingHeader::Cause::kGone);
+    if (got <= 0) return lost({predecessor(), Departure::kDied});
     in.done += static_cast<size_t>(got);
     if (in_header && in.done == sizeof(in.header)) TRY(check(in.header, expected));
   }
@@ -126,12 +146,12 @@ Status Ring::pull(Transfer& in, const RingHeader& expected) {
 
 // The header of a predecessor that makes the same call differs from ours only in its rank.
 Status Ring::check(const RingHeader& got, const RingHeader& expected) {
-  if (got.kind == RingHeader::Kind::kFault) return lost(got.rank, got.cause);
+  if (got.kind == RingHeader::Kind::kNotice) return lost({got.rank, got.how});
   if (got.kind == expected.kind && got.sequence == expected.sequence && got.step == expected.step &&
       got.bytes == expected.bytes) {
     return Status();
   }
-  return break_ring(rank_, RingHeader::Cause::kMismatch,
+  return break_ring({rank_, Departure::kMismatch},
                     fail(Code::kInternal, "rank {} of {}: exchange {} has {} bytes per rank here, but rank {} is at "
                          "exchange {} with {} bytes", rank_, nranks_, expected.sequence, expected.bytes, predecessor(),
                          got.sequence, got.bytes));
@@ -152,23 +172,105 @@ Status Ring::wait(const Transfer& out, const Transfer& in) {
 
 Status Ring::listen_to_successor(bool still_sending) {
   const SuccessorNews news = hear_successor(sockets_.successor.get());
-  if (news.kind == SuccessorNews::Kind::kFault) return lost(news.fault.rank, news.fault.cause);
   if (news.kind == SuccessorNews::Kind::kNothing) return Status();
-  if (still_sending) return lost(successor(), RingHeader::Cause::kGone);
+  // Who has left had received all it needed of this call, and so had our successor if it is the one that says so.
+  const bool fault = news.kind == SuccessorNews::Kind::kNotice && news.departed.how != Departure::kLeft;
+  if (fault || (news.kind == SuccessorNews::Kind::kNotice && still_sending)) return lost(news.departed);
+  if (still_sending) return lost({successor(), Departure::kDied});
   successor_left_ = true;
   return Status();
 }
 
-Status Ring::lost(uint32_t rank, RingHeader::Cause cause) {
-  return break_ring(rank, cause,
-                    fail(Code::kRemote, "rank {} of {}: {}", rank_, nranks_, describe_fault(rank, cause)));
+Status Ring::lost(const Departed& departed) {
+  return break_ring(departed, fail(Code::kRemote, "rank {} of {}: {}", rank_, nranks_, describe(departed)));
 }
 
-Status Ring::break_ring(uint32_t rank, RingHeader::Cause cause, Status status) {
+Status Ring::break_ring(const Departed& departed, Status status) {
   broken_ = status;
-  send_fault(sockets_.predecessor.get(), rank, cause);
-  if (!mid_send_) send_fault(sockets_.successor.get(), rank, cause);
+  note(departed);
+  send_notice(sockets_.predecessor.get(), departed);
+  if (!mid_send_) send_notice(sockets_.successor.get(), departed);
   return broken_;
+}
+
+// An exchange needs every rank.
+Status Ring::refuse_departed() {
+  for (uint32_t r = 0; r < nranks_; ++r) {
+    if (departure_of(r) != Departure::kPresent) return lost({r, departure_of(r)});
+  }
+  return Status();
+}
+
+Departure Ring::departure_of(uint32_t rank) const { return departures_[rank].load(std::memory_order_acquire); }
+
+std::optional<OutOfBand::Fault> Ring::fault() const {
+  const uint64_t packed = fault_.load(std::memory_order_acquire);
+  if (packed == 0) return std::nullopt;
+  return Fault{{static_cast<uint32_t>(packed >> 32), static_cast<Departure>(packed & UINT32_MAX)},
+               fault_usec_.load(std::memory_order_relaxed)};
+}
+
+// True for news. The first word about a rank stands, except that one that left may turn out to be missed.
+bool Ring::note(const Departed& departed) {
+  if (departed.rank >= nranks_ || departed.how == Departure::kPresent) return false;
+  std::atomic<Departure>& known = departures_[departed.rank];
+  const bool missed = known == Departure::kLeft && departed.how == Departure::kMissed;
+  if (known != Departure::kPresent && !missed) return false;
+  known.store(departed.how, std::memory_order_release);
+  if (is_fault(departed.how) && fault_.load(std::memory_order_relaxed) == 0) {
+    fault_usec_.store(now_usec(), std::memory_order_relaxed);
+    fault_.store(uint64_t{departed.rank} << 32 | static_cast<uint32_t>(departed.how), std::memory_order_release);
+  }
+  return true;
+}
+
+void Ring::listen() {
+  if (getpid() != owner_) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || !broken_.ok()) return;
+  const double now = now_usec();
+  if (now - listened_usec_ < kListenEveryUsec) return;
+  listened_usec_ = now;
+  pollfd entries[2] = {{backward_.closed ? -1 : backward_.socket, POLLIN, 0},
+                       {forward_.closed ? -1 : forward_.socket, POLLIN, 0}};
+  if (poll(entries, 2, 0) <= 0) return;
+  if (entries[0].revents != 0) hear(backward_, forward_);
+  if (entries[1].revents != 0) hear(forward_, backward_);
+}
+
+// Takes the notices waiting on one side and passes the new ones on. Data stays: it belongs to an exchange that this
+// rank has yet to enter.
+void Ring::hear(Side& from, const Side& to) {
+  for (;;) {
+    RingHeader header{};
+    ssize_t got = recv(from.socket, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK);
+    if (got < 0 && try_again(errno)) return;
+    if (got > 0 && got < static_cast<ssize_t>(sizeof(header))) return;
+    Departed departed{header.rank, header.how};
+    if (got > 0) {
+      if (header.kind != RingHeader::Kind::kNotice) return;
+      got = recv(from.socket, &header, sizeof(header), MSG_DONTWAIT);
+    } else {
+      from.closed = true;
+      departed = {from.neighbour, Departure::kDied};
+    }
+    if (note(departed) && !to.closed) send_notice(to.socket, departed);
+    if (from.closed) return;
+  }
+}
+
+void Ring::say_goodbye(Departure how) {
+  if (getpid() != owner_) return;
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(said_goodbye_, true) || !broken_.ok()) return;
+  for (const Side* side : {&backward_, &forward_}) send_notice(side->socket, {rank_, how});
+}
+
+void Ring::report(const Departed& departed) {
+  if (getpid() != owner_) return;
+  const std::lock_guard lock(mutex_);
+  if (!note(departed)) return;
+  for (const Side* side : {&backward_, &forward_}) send_notice(side->socket, departed);
 }
 
 }  // namespace talaria

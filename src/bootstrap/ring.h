@@ -1,13 +1,17 @@
 // Ring: the OutOfBand of several ranks, each connected to its successor and its predecessor.
 //
-// Data flows from predecessor to successor; against that direction travels only the notice of a fault, so that ranks
-// far from the fault learn which rank it was. The first fault ends the ring: every later call returns it again.
+// Data flows from predecessor to successor. Notices of departed ranks travel in both directions, so that ranks far away
+// learn which rank it was: who hears one for the first time passes it on. A fault during a collective call ends the
+// ring: every later one returns it again.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "base/status.h"
 #include "base/unique.h"
@@ -15,13 +19,12 @@
 
 namespace talaria {
 
-// In front of every part, and all of a fault's notice.
+// In front of every part, and all of a notice.
 struct RingHeader {
-  enum class Kind : uint32_t { kData = 0x64617461, kFault = 0x6661756c };
-  enum class Cause : uint32_t { kGone, kAborted, kMismatch };
+  enum class Kind : uint32_t { kData = 0x64617461, kNotice = 0x6e6f7465 };
   Kind kind;
-  Cause cause;        // of a fault
-  uint32_t rank;      // the sender of data, or the rank at fault
+  Departure how;      // of a notice
+  uint32_t rank;      // the sender of data, or the departed rank
   uint32_t step;      // of the all-gather
   uint64_t sequence;  // all-gathers before this one
   uint64_t bytes;     // of the part
@@ -29,13 +32,11 @@ struct RingHeader {
 
 // What a successor can do besides taking our data.
 struct SuccessorNews {
-  enum class Kind : uint8_t { kNothing, kClosed, kFault } kind;
-  RingHeader fault;
+  enum class Kind : uint8_t { kNothing, kClosed, kNotice } kind;
+  Departed departed;
 };
 SuccessorNews hear_successor(int socket);
-void send_fault(int socket, uint32_t rank, RingHeader::Cause cause);
-// "rank 3 has gone (its connection closed)"
-std::string describe_fault(uint32_t rank, RingHeader::Cause cause);
+void send_notice(int socket, const Departed& departed);
 
 // The two connections of one rank; both sides of each have proven the secret.
 struct RingSockets {
@@ -53,6 +54,11 @@ class Ring : public OutOfBand {
   uint32_t nranks() const override { return nranks_; }
   Status all_gather(std::span<std::byte> all) override;
   Status barrier() override;
+  void listen() override;
+  Departure departure_of(uint32_t rank) const override;
+  std::optional<Fault> fault() const override;
+  void say_goodbye(Departure how) override;
+  void report(const Departed& departed) override;
 
  private:
   // A header and a part on their way, as one count of bytes over both.
@@ -69,8 +75,17 @@ class Ring : public OutOfBand {
   Status check(const RingHeader& got, const RingHeader& expected);
   Status wait(const Transfer& out, const Transfer& in);
   Status listen_to_successor(bool still_sending);
-  Status lost(uint32_t rank, RingHeader::Cause cause);
-  Status break_ring(uint32_t rank, RingHeader::Cause cause, Status status);
+  Status lost(const Departed& departed);
+  Status break_ring(const Departed& departed, Status status);
+  Status refuse_departed();
+  // One direction of the ring, as the listener sees it.
+  struct Side {
+    int socket;
+    uint32_t neighbour;
+    bool closed = false;
+  };
+  void hear(Side& from, const Side& to);
+  bool note(const Departed& departed);
   uint32_t predecessor() const { return (rank_ + nranks_ - 1) % nranks_; }
   uint32_t successor() const { return (rank_ + 1) % nranks_; }
 
@@ -78,6 +93,13 @@ class Ring : public OutOfBand {
   const uint32_t rank_, nranks_;
   const std::atomic<bool>& abort_;
   const int owner_;              // process id: a forked child must not shut its parent's connections down
+  std::mutex mutex_;             // guards what follows, except the atomics
+  Side backward_, forward_;
+  double listened_usec_ = 0;
+  bool said_goodbye_ = false;
+  std::vector<std::atomic<Departure>> departures_;  // by rank
+  std::atomic<uint64_t> fault_{0};                  // the first: rank in the high half, Departure in the low
+  std::atomic<double> fault_usec_{0};               // written before fault_
   uint64_t sequence_ = 0;
   bool mid_send_ = false;        // half a transfer is out: a notice to the successor would be read as its rest
   bool successor_left_ = false;  // it closed after taking all we had for it: harmless unless we send again

@@ -24,7 +24,8 @@ struct Work {
   uint8_t direct;       // 1: the plan is of the direct form; its lanes' use counts advance
   uint8_t staged;       // direct form: bit 0 my input, bit 1 my output must be staged (the owner's decision)
   uint8_t fused;        // FusedPath that may carry out the plan; 0: none. Set by the device engine's launcher
-  uint8_t reserved[4];
+  uint8_t operation;    // Operation, for fault texts
+  uint8_t reserved[3];
 };
 
 }  // namespace talaria

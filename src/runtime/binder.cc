@@ -44,6 +44,7 @@ Status Communicator::check(const Collective& collective) const {
   }
   if (!ready()) return fail(Code::kInvalidArgument, "comm {} is not initialized yet", static_cast<const void*>(this));
   if (finalized_) return fail(Code::kInvalidArgument, "comm {} has been finalized", static_cast<const void*>(this));
+  TRY(refuse_after_fault());
   if (aborted_.load()) return fail(Code::kInvalidUsage, "comm {} has been aborted", static_cast<const void*>(this));
   return Status();
 }
@@ -88,6 +89,7 @@ Result<Work> Communicator::bind_call(const Call& call) {
   work.join = point_to_point ? 0 : 1;
   work.avg_ranks = nranks_;
   work.sequence = sequence_++;
+  work.operation = static_cast<uint8_t>(collective.operation);
   work.direct = planned.plan->shape().form == Form::kDirect ? 1 : 0;
   const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(collective);
   work.flip = flips && call.output != nullptr ? 1 : 0;

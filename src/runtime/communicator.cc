@@ -1,5 +1,6 @@
 #include "runtime/communicator.h"
 
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -61,7 +62,13 @@ Status Communicator::finalize() {
   if (finalized_)
     return fail(Code::kInvalidArgument, "comm {} has already been finalized", static_cast<const void*>(this));
   finalized_ = true;
-  return resources_ != nullptr && resources_->engine != nullptr ? resources_->engine->drain() : Status();
+  if (resources_ == nullptr || resources_->engine == nullptr) return Status();
+  // A kernel may wait for a rank that is gone: looking for that ends its wait.
+  while (!resources_->engine->idle()) {
+    (void)async_error();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  return resources_->engine->drain();
 }
 
 void Communicator::release() {
@@ -72,29 +79,54 @@ void Communicator::release() {
   }
   // An abort may come while another thread is inside a call: that call notices and leaves.
   while (uses_.load() > 0) std::this_thread::yield();
+  if (resources_ != nullptr && resources_->oob != nullptr) resources_->oob->say_goodbye(Departure::kLeft);
   resources_.reset();
 }
 
 void Communicator::abort() {
   aborted_.store(true, std::memory_order_release);
   set_async_error(Code::kInternal);
-  if (ready() && resources_ != nullptr) resources_->engine->abort();
+  if (!ready() || resources_ == nullptr) return;
+  resources_->oob->say_goodbye(Departure::kAborted);
+  resources_->engine->abort();
 }
 
 void Communicator::fault(Code code) {
   aborted_.store(true, std::memory_order_release);
   set_async_error(code);
-  if (resources_ != nullptr && resources_->engine != nullptr) resources_->engine->abort();
+  if (resources_ == nullptr || resources_->engine == nullptr) return;
+  resources_->engine->abort();
+  resources_->oob->say_goodbye(Departure::kFailed);
+}
+
+Status Communicator::refuse_after_fault() const {
+  const Use use(*this);
+  if (released()) return Status();
+  const auto fault = resources_->oob->fault();
+  if (!fault) return Status();
+  set_async_error(Code::kRemote);
+  return fail(Code::kRemote, "comm {} rank {} takes no more operations: {}", static_cast<const void*>(this), rank_,
+              describe(*fault));
 }
 
 Code Communicator::async_error() const {
   const Use use(*this);
   const Code stored = async_error_.load(std::memory_order_acquire);
   if (stored != Code::kSuccess || !ready() || released()) return stored;
-  return resources_->engine->health().code();
+  const Status health = resources_->engine->health();
+  if (!health.ok()) return health.code();
+  resources_->oob->listen();
+  const auto fault = resources_->oob->settled_fault();
+  if (!fault) return Code::kSuccess;
+  // Kernels may be waiting for that rank; a CPU rank's own loop ends its waits, with more to say.
+  if (kind() == EngineKind::kDevice) resources_->engine->abort();
+  const Status status = fail(Code::kRemote, "comm {} rank {}: {}", static_cast<const void*>(this), rank_,
+                             describe(*fault));
+  set_async_error(status.code());
+  return status.code();
 }
 
-void Communicator::set_async_error(Code code) {
+void Communicator::set_async_error(Code code) const {
   Code none = Code::kSuccess;
   async_error_.compare_exchange_strong(none, code);
 }

@@ -57,8 +57,9 @@ class Communicator {
   uint32_t nranks() const { return nranks_; }
   int device() const { return device_; }
   EngineKind kind() const { return device_ < 0 ? EngineKind::kHost : EngineKind::kDevice; }
+  // Also looks for departed peers, and ends a GPU rank's waits for them.
   Code async_error() const;
-  void set_async_error(Code code);
+  void set_async_error(Code code) const;
 
   // Counts calls in flight, so that abort from another thread frees nothing that a call still uses.
   class Use {
@@ -84,6 +85,8 @@ class Communicator {
   };
 
   Status connect(const UniqueId& id, const InitOptions& options);
+  // Names the rank whose fault ended this communicator, if one did.
+  Status refuse_after_fault() const;
   Result<Work> bind_call(const Call& call);
   Result<std::vector<Call>> pair_self_transfers(const std::vector<Call>& calls);
 
@@ -96,7 +99,7 @@ class Communicator {
   std::atomic<bool> aborted_{false};
   bool finalized_ = false;
   mutable std::atomic<int> uses_{0};
-  std::atomic<Code> async_error_{Code::kSuccess};
+  mutable std::atomic<Code> async_error_{Code::kSuccess};
   uint64_t sequence_ = 0;
   std::unique_ptr<Resources> resources_;
   Communicator* next_released_ = nullptr;  // shells stay reachable, so that leak checkers see them as kept

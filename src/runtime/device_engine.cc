@@ -181,6 +181,8 @@ void DeviceEngine::abort() {
   std::atomic_ref<uint32_t>(state_->words().abort).store(1, std::memory_order_release);
 }
 
+bool DeviceEngine::idle() { return state_->order.reached(); }
+
 Status DeviceEngine::drain() { return state_->order.drain(); }
 
 Status DeviceEngine::health() {

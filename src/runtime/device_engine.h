@@ -28,6 +28,7 @@ class DeviceEngine final : public Engine {
   Form form() const override { return Form::kStaged; }
   Status run(std::span<Submission* const> submissions) override;
   void abort() override;
+  bool idle() override;
   Status drain() override;
   Status health() override;
 

@@ -31,6 +31,8 @@ struct RankCard {
   char bus_id[16];             // "0000:1b:00.0", empty for CPU ranks
   uint64_t mailbox_address;    // valid inside the rank's process
   uint64_t mailbox_bytes;
+  int32_t process;             // process id in its own PID namespace, 0: not told
+  uint8_t reserved2[4];
   std::byte mailbox_handle[64];  // CUDA IPC handle, or the name of a shared-memory object
 };
 
@@ -53,7 +55,8 @@ class Engine {
   virtual uint32_t multiprocessors() const { return 0; }
   // Identity and mailbox of this rank. Allocates the mailbox for `layout`.
   virtual Result<RankCard> open(uint32_t rank, const MailboxLayout& layout) = 0;
-  // Maps every peer's mailbox. Collective: uses `oob` to keep handles alive until all have opened them.
+  // Maps every peer's mailbox. Collective: uses `oob` to keep handles alive until all have opened them. `oob` must
+  // outlive the engine, which asks it whom not to wait for.
   virtual Status connect(std::span<const RankCard> cards, OutOfBand& oob) = 0;
   // May user buffers be reached in place (Form::kDirect)? Valid after connect(), equal on all ranks.
   virtual Form form() const = 0;
@@ -62,6 +65,8 @@ class Engine {
   virtual Status run(std::span<Submission* const> submissions) = 0;
   // Ends every wait of this rank, from any thread.
   virtual void abort() = 0;
+  // Has all enqueued work ended?
+  virtual bool idle() { return true; }
   // Waits for enqueued work to end (finalize, destroy).
   virtual Status drain() = 0;
   // A fault found by a kernel or executor since the start; success otherwise. Callable from any thread.

@@ -2,12 +2,14 @@
 
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 
 #include "base/os.h"
+#include "schedule/collective.h"
 
 namespace talaria {
 namespace {
@@ -16,6 +18,15 @@ namespace {
 class Backoff {
  public:
   void reset() { idle_ = 0; }
+  // True once for every millisecond of idleness; never while answers come quickly.
+  bool long_idle() {
+    if (idle_ < kSpins) return false;
+    const double now = now_usec();
+    if (idle_ == kSpins) looked_usec_ = now;
+    if (now - looked_usec_ < kLookEveryUsec) return false;
+    looked_usec_ = now;
+    return true;
+  }
   void wait() {
     ++idle_;
     if (idle_ < kSpins) {
@@ -31,7 +42,9 @@ class Backoff {
  private:
   static constexpr uint32_t kSpins = 200, kYields = 20000;
   static constexpr long kSleepNanoseconds = 50000;
+  static constexpr double kLookEveryUsec = 1000;
   uint32_t idle_ = 0;
+  double looked_usec_ = 0;
 };
 
 }  // namespace
@@ -52,6 +65,7 @@ Result<RankCard> HostEngine::open(uint32_t rank, const MailboxLayout& layout) {
   card.process_hash = process_hash();
   card.kind = EngineKind::kHost;
   card.device = -1;
+  card.process = getpid();
   card.mailbox_address = reinterpret_cast<uint64_t>(mailbox_.data());
   card.mailbox_bytes = layout.bytes;
   std::memcpy(card.mailbox_handle, mailbox_.name().c_str(), mailbox_.name().size() + 1);
@@ -75,6 +89,12 @@ Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
     return card.process_hash == mine.process_hash && card.host_hash == mine.host_hash;
   });
   form_ = one_process ? Form::kDirect : Form::kStaged;
+  missed_.resize(cards.size());
+  for (const RankCard& card : cards) {
+    const bool visible = card.process != 0 && card.process_hash == process_hash_of(card.process);
+    processes_.push_back(visible && card.process_hash != mine.process_hash ? card.process : 0);
+  }
+  oob_ = &oob;
   return Status();
 }
 
@@ -126,16 +146,69 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
       moved |= engine->executor_.advance();
       running |= !engine->executor_.done();
       if (!moved && engine->aborted_.load(std::memory_order_acquire)) {
-        const HostWait wait = engine->executor_.current_wait();
+        const std::string wait = engine->describe_wait();
         leave_half_done(submissions);
-        return fail(Code::kRemote, "rank {} was aborted in operation {} while waiting for rank {}", engine->rank_.rank,
-                    wait.sequence, wait.peer);
+        return fail(Code::kRemote, "rank {} was aborted {}", engine->rank_.rank, wait);
       }
     }
     if (!running) return Status();
-    if (moved) backoff.reset();
-    else backoff.wait();
+    if (moved) {
+      backoff.reset();
+      continue;
+    }
+    backoff.wait();
+    if (backoff.long_idle()) TRY(check_peers(submissions));
   }
+}
+
+// Nothing has moved for a while: is somebody gone who is waited for?
+Status HostEngine::check_peers(std::span<Submission* const> submissions) {
+  for (Submission* submission : submissions) {
+    auto* engine = static_cast<HostEngine*>(submission->engine);
+    const std::optional<Departed> departed = engine->hopeless();
+    if (!departed) continue;
+    const std::string wait = engine->describe_wait();
+    leave_half_done(submissions);
+    return fail(Code::kRemote, "rank {} was left {}: {}", engine->rank_.rank, wait, describe(*departed));
+  }
+  return Status();
+}
+
+std::optional<Departed> HostEngine::hopeless() {
+  if (executor_.done()) return std::nullopt;
+  oob_->listen();
+  if (const auto fault = oob_->settled_fault()) return *fault;
+  for (const HostWait& wait : executor_.current_waits()) {
+    const Departure how = whereabouts(wait.peer);
+    if (how == Departure::kPresent) continue;
+    // A rank's last stores come before its goodbye. So whoever was heard to be gone at an earlier look, and is still
+    // waited for although the executor has looked at its words since, is waited for in vain.
+    if (!missed_[wait.peer]) {
+      missed_[wait.peer] = true;
+      continue;
+    }
+    oob_->report({wait.peer, how == Departure::kLeft ? Departure::kMissed : how});
+    if (const auto fault = oob_->fault()) return *fault;
+    return Departed{wait.peer, how};
+  }
+  return std::nullopt;
+}
+
+// The end of a process is seen at once, also when the ring is slow to tell: when the ranks between do not wait just
+// now, or a forked child of the dead keeps its sockets open.
+Departure HostEngine::whereabouts(uint32_t peer) const {
+  const Departure heard = oob_->departure_of(peer);
+  const bool ended = heard == Departure::kPresent && processes_[peer] != 0 && process_ended(processes_[peer]);
+  return ended ? Departure::kDied : heard;
+}
+
+// "in operation 7 (AllReduce), waiting for rank 2 at step 3 of round 0"
+std::string HostEngine::describe_wait() const {
+  const std::vector<HostWait> waits = executor_.current_waits();
+  if (waits.empty()) return "between operations";
+  const HostWait& wait = waits.front();
+  return fmt::format("in operation {} ({}), waiting for rank {} at step {} of round {}", wait.sequence,
+                     name_of(static_cast<Operation>(wait.operation)), wait.peer, wait.step, wait.round);
 }
 
 std::unique_ptr<Engine> make_host_engine(const Config& config) { return std::make_unique<HostEngine>(config); }

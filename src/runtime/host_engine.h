@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/host/executor.h"
@@ -25,6 +27,11 @@ class HostEngine final : public Engine {
 
  private:
   static void leave_half_done(std::span<Submission* const> submissions);
+  static Status check_peers(std::span<Submission* const> submissions);
+  // Why this rank's wait will never end, if so.
+  std::optional<Departed> hopeless();
+  Departure whereabouts(uint32_t peer) const;
+  std::string describe_wait() const;
   Status connect_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
 
   Config config_;
@@ -32,6 +39,9 @@ class HostEngine final : public Engine {
   HostExecutor executor_;
   SharedMemory mailbox_;
   std::vector<SharedMemory> opened_;
+  OutOfBand* oob_ = nullptr;
+  std::vector<int> processes_;  // of each rank in another process of this PID namespace, else 0
+  std::vector<bool> missed_;    // departed peers waited for at an earlier look
   Form form_ = Form::kStaged;
   std::atomic<bool> aborted_{false};
 };

@@ -138,12 +138,16 @@ bool HostExecutor::begin_touching(const Work& work, const Step& step) {
   word(rank_.mailbox, rank_.layout.touching).store(1, std::memory_order_seq_cst);
   for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
     const Ref& ref = work.plan.refs[step.first_ref + k];
-    if (ref.place != Place::kPeerInput && ref.place != Place::kPeerOutput) continue;
-    if (word(rank_.peers[ref.peer].mailbox, rank_.layout.revoked).load(std::memory_order_seq_cst) == 0) continue;
+    if (!ref_revoked(work, ref)) continue;
     end_touching(work);
     return false;
   }
   return true;
+}
+
+bool HostExecutor::ref_revoked(const Work& work, const Ref& ref) const {
+  if (!work.direct || (ref.place != Place::kPeerInput && ref.place != Place::kPeerOutput)) return false;
+  return word(rank_.peers[ref.peer].mailbox, rank_.layout.revoked).load(std::memory_order_seq_cst) != 0;
 }
 
 void HostExecutor::end_touching(const Work& work) {
@@ -288,7 +292,8 @@ const PeerUse& HostExecutor::use_of(const Work& work, uint32_t peer) const {
   return work.plan.peers[i];
 }
 
-HostWait HostExecutor::current_wait() const {
+std::vector<HostWait> HostExecutor::current_waits() const {
+  std::vector<HostWait> waits;
   for (uint32_t s = 0; s < kMaxStreams && !done(); ++s) {
     const Cursor& cursor = cursors_[s];
     if (cursor.work >= segment_end_ || !runnable(works_[cursor.work], s)) continue;
@@ -298,11 +303,13 @@ HostWait HostExecutor::current_wait() const {
     const Step& step = work.plan.steps[view.first + cursor.step];
     for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
       const Ref& ref = work.plan.refs[step.first_ref + k];
-      if ((ref.flags & kWait) == 0 || ref_available(work, ref, k < step.sources)) continue;
-      return HostWait{true, ref.peer, ref.place, k >= step.sources, work.sequence};
+      const bool source = k < step.sources;
+      const bool missing = (ref.flags & kWait) != 0 && !ref_available(work, ref, source);
+      if (!missing && !ref_revoked(work, ref)) continue;
+      waits.push_back({ref.peer, ref.place, !source, work.sequence, work.operation, cursor.step, cursor.round});
     }
   }
-  return HostWait{};
+  return waits;
 }
 
 }  // namespace talaria

@@ -33,11 +33,13 @@ struct HostRank {
 
 // The wait that a stream is stuck in, for fault texts.
 struct HostWait {
-  bool waiting = false;
   uint32_t peer = 0;
   Place place = Place::kInbox;
   bool sink = false;
   uint64_t sequence = 0;
+  uint8_t operation = 0;
+  uint32_t step = 0;   // of the stream
+  uint32_t round = 0;
 };
 
 class HostExecutor {
@@ -51,8 +53,8 @@ class HostExecutor {
   bool advance();
   // Abort: peers may not touch this rank's buffers from now on. True once none of them does; asked again until then.
   bool revoke_buffers();
-  // Where the first stuck stream waits; for error texts after abort.
-  HostWait current_wait() const;
+  // Every peer's word that a stuck stream waits for, in stream order; for fault texts and for judging departed peers.
+  std::vector<HostWait> current_waits() const;
 
  private:
   struct Cursor {
@@ -73,6 +75,7 @@ class HostExecutor {
   bool begin_touching(const Work& work, const Step& step);
   void end_touching(const Work& work);
   bool ref_available(const Work& work, const Ref& ref, bool source) const;
+  bool ref_revoked(const Work& work, const Ref& ref) const;
   void run_step(const Work& work, const Step& step, uint32_t round);
   void signal_ref(const Work& work, const Ref& ref, bool source);
   std::byte* locate(const Work& work, const Step& step, const Ref& ref, uint32_t round, bool source) const;

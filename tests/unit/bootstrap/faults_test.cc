@@ -57,7 +57,7 @@ TEST(Faults, ADeadPeerIsNamedByEveryOtherRank) {
     }
   });
   EXPECT_EQ(wait_for_exit(victim), 0);
-  EXPECT_TRUE(texts.all_mention("rank 2 has gone")) << texts.joined();
+  EXPECT_TRUE(texts.all_mention("rank 2 died")) << texts.joined();
 }
 
 TEST(Faults, APeerThatDiesLaterIsNamed) {
@@ -75,7 +75,114 @@ TEST(Faults, APeerThatDiesLaterIsNamed) {
     EXPECT_EQ((last_with_all.ok() ? (*oob)->all_gather(all) : last_with_all).code(), Code::kRemote);
     texts.add(last_error_text());
   });
-  EXPECT_TRUE(texts.all_mention("rank 3 has gone")) << texts.joined();
+  EXPECT_TRUE(texts.all_mention("rank 3 died")) << texts.joined();
+}
+
+// Listens until something is heard of `rank`.
+Departure await_departure(OutOfBand& oob, uint32_t rank) {
+  for (const double end = now_usec() + 10e6; now_usec() < end; std::this_thread::yield()) {
+    oob.listen();
+    if (oob.departure_of(rank) != Departure::kPresent) break;
+  }
+  return oob.departure_of(rank);
+}
+
+// Listens until all of `wanted` have come; false if they do not.
+bool listen_until_all(OutOfBand& oob, std::atomic<int>& counter, int wanted) {
+  ++counter;
+  const double end = now_usec() + 10e6;
+  for (; counter < wanted && now_usec() < end; std::this_thread::yield()) oob.listen();
+  return counter >= wanted;
+}
+
+// Every rank joins; the rank `gone` then ends as `how` says, and the others see what they hear of it.
+template <typename Check>
+void hear_of(int nranks, int gone, Departure how, Check check) {
+  const UniqueId id = fresh_id();
+  std::atomic<int> joined{0}, heard{0};
+  run_ranks(nranks, [&](int rank) {
+    Result<std::unique_ptr<OutOfBand>> oob = join(id, rank, nranks);
+    ASSERT_TRUE(oob.ok()) << last_error_text();
+    ASSERT_TRUE(listen_until_all(**oob, joined, nranks));
+    if (rank == gone) {
+      if (how != Departure::kDied) (*oob)->say_goodbye(how);
+      return;
+    }
+    EXPECT_EQ(await_departure(**oob, static_cast<uint32_t>(gone)), how) << "rank " << rank;
+    // News travels through those who listen: nobody ends before all have heard.
+    EXPECT_TRUE(listen_until_all(**oob, heard, nranks - 1));
+    check(**oob);
+  });
+  EXPECT_EQ(heard, nranks - 1);
+}
+
+TEST(Faults, AGoodbyeIsHeardByAllAndIsNoFault) {
+  for (int nranks : {2, 3, 5}) {
+    hear_of(nranks, nranks / 2, Departure::kLeft, [](OutOfBand& oob) {
+      EXPECT_FALSE(oob.fault());
+      EXPECT_FALSE(oob.barrier().ok()) << "an exchange needs all ranks";
+    });
+  }
+}
+
+TEST(Faults, ADeathOrAbortIsHeardByAllWhoListen) {
+  for (Departure how : {Departure::kDied, Departure::kAborted, Departure::kFailed}) {
+    for (int nranks : {2, 3, 5}) {
+      hear_of(nranks, 1, how, [&](OutOfBand& oob) {
+        const auto fault = oob.fault();
+        ASSERT_TRUE(fault);
+        EXPECT_EQ(fault->rank, 1u);
+        EXPECT_EQ(fault->how, how);
+        EXPECT_EQ(oob.barrier().code(), Code::kRemote);
+      });
+    }
+  }
+}
+
+TEST(Faults, ARankThatIsMissedIsNamedToAll) {
+  constexpr int kRanks = 4;
+  const UniqueId id = fresh_id();
+  std::atomic<int> joined{0}, heard{0};
+  run_ranks(kRanks, [&](int rank) {
+    Result<std::unique_ptr<OutOfBand>> oob = join(id, rank, kRanks);
+    ASSERT_TRUE(oob.ok()) << last_error_text();
+    ASSERT_TRUE(listen_until_all(**oob, joined, kRanks));
+    if (rank == 0) return (*oob)->say_goodbye(Departure::kLeft);
+    const Departure first = await_departure(**oob, 0);
+    EXPECT_TRUE(first == Departure::kLeft || (rank != 2 && first == Departure::kMissed)) << "rank " << rank;
+    if (rank == 2) (*oob)->report({0, Departure::kMissed});
+    for (const double end = now_usec() + 10e6; !(*oob)->fault() && now_usec() < end; std::this_thread::yield()) {
+      (*oob)->listen();
+    }
+    EXPECT_TRUE(listen_until_all(**oob, heard, kRanks - 1));
+    const auto fault = (*oob)->fault();
+    ASSERT_TRUE(fault);
+    EXPECT_EQ(fault->rank, 0u);
+    EXPECT_EQ(fault->how, Departure::kMissed);
+  });
+  EXPECT_EQ(heard, kRanks - 1);
+}
+
+TEST(Faults, ListeningLeavesTheDataOfAnExchangeAlone) {
+  constexpr int kRanks = 3;
+  const UniqueId id = fresh_id();
+  run_ranks(kRanks, [&](int rank) {
+    Result<std::unique_ptr<OutOfBand>> oob = join(id, rank, kRanks);
+    ASSERT_TRUE(oob.ok()) << last_error_text();
+    std::atomic<bool> done{false};
+    std::thread listener([&] {
+      while (!done) (*oob)->listen();
+    });
+    for (uint32_t i = 0; i < 50; ++i) {
+      (*oob)->listen();
+      auto all = (*oob)->all_gather_value(static_cast<uint32_t>(rank) + i);
+      EXPECT_TRUE(all.ok() && *all == (std::vector<uint32_t>{i, 1 + i, 2 + i})) << last_error_text();
+    }
+    (*oob)->say_goodbye(Departure::kLeft);
+    done = true;
+    listener.join();
+    EXPECT_FALSE((*oob)->fault());
+  });
 }
 
 TEST(Faults, AProcessThatDiesBeforeAllHaveJoinedIsNamed) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -59,7 +60,7 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
 
 Result<SharedMemory> SharedMemory::create(size_t bytes) {
   SharedMemory memory;
-  memory.name_ = fmt::format("/talaria-{:016x}", random_u64());
+  memory.name_ = fmt::format("/talaria-{}-{:016x}", getpid(), random_u64());
   const UniqueFd fd(shm_open(memory.name_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   if (!fd.valid()) {
     return fail(Code::kSystem, "creating shared memory /dev/shm{} failed: {}", memory.name_, strerror(errno));

@@ -1,6 +1,7 @@
 // CPU ranks against the simulator, bit for bit: every operation, type, reduction and algorithm.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -97,7 +98,7 @@ bool run_trial(Communicator& comm, uint32_t rank, const Trial& trial, const Byte
            .ok()) {
     return false;
   }
-  if (std::memcmp(receive, expected.data(), expected.size()) != 0) return false;
+  if (!std::equal(expected.begin(), expected.end(), receive)) return false;
   const size_t touched = in_place ? area : expected.size();
   const size_t begin = kGuard + trial.misalignment;
   return std::memcmp(out.data(), before.data(), begin) == 0 &&

@@ -90,6 +90,7 @@ Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
   });
   form_ = one_process ? Form::kDirect : Form::kStaged;
   missed_.resize(cards.size());
+  ended_since_.resize(cards.size());
   for (const RankCard& card : cards) {
     const bool visible = card.process != 0 && card.process_hash == process_hash_of(card.process);
     processes_.push_back(visible && card.process_hash != mine.process_hash ? card.process : 0);
@@ -194,12 +195,15 @@ std::optional<Departed> HostEngine::hopeless() {
   return std::nullopt;
 }
 
-// The end of a process is seen at once, also when the ring is slow to tell: when the ranks between do not wait just
-// now, or a forked child of the dead keeps its sockets open.
-Departure HostEngine::whereabouts(uint32_t peer) const {
+// The end of a process is seen also when the ring does not tell: when the ranks between do not wait just now, or a forked
+// child of the dead keeps its sockets open. The ring goes first, because it knows who was gone before: a rank that gave
+// up for another's sake may have ended its process since.
+Departure HostEngine::whereabouts(uint32_t peer) {
+  constexpr double kRingUsec = 5e5;
   const Departure heard = oob_->departure_of(peer);
-  const bool ended = heard == Departure::kPresent && processes_[peer] != 0 && process_ended(processes_[peer]);
-  return ended ? Departure::kDied : heard;
+  if (heard != Departure::kPresent || processes_[peer] == 0 || !process_ended(processes_[peer])) return heard;
+  if (ended_since_[peer] == 0) ended_since_[peer] = now_usec();
+  return now_usec() - ended_since_[peer] < kRingUsec ? Departure::kPresent : Departure::kDied;
 }
 
 // "in operation 7 (AllReduce), waiting for rank 2 at step 3 of round 0"

@@ -30,7 +30,7 @@ class HostEngine final : public Engine {
   static Status check_peers(std::span<Submission* const> submissions);
   // Why this rank's wait will never end, if so.
   std::optional<Departed> hopeless();
-  Departure whereabouts(uint32_t peer) const;
+  Departure whereabouts(uint32_t peer);
   std::string describe_wait() const;
   Status connect_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
 
@@ -42,6 +42,7 @@ class HostEngine final : public Engine {
   OutOfBand* oob_ = nullptr;
   std::vector<int> processes_;  // of each rank in another process of this PID namespace, else 0
   std::vector<bool> missed_;    // departed peers waited for at an earlier look
+  std::vector<double> ended_since_;  // per rank: when its process was first seen to have ended
   Form form_ = Form::kStaged;
   std::atomic<bool> aborted_{false};
 };

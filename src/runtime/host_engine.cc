@@ -195,9 +195,9 @@ std::optional<Departed> HostEngine::hopeless() {
   return std::nullopt;
 }
 
-// The end of a process is seen also when the ring does not tell: when the ranks between do not wait just now, or a forked
-// child of the dead keeps its sockets open. The ring goes first, because it knows who was gone before: a rank that gave
-// up for another's sake may have ended its process since.
+// The end of a process is seen also when the ring does not tell: when the ranks between do not wait just now, or a
+// forked child of the dead keeps its sockets open. The ring goes first, because it knows who was gone before: a rank
+// that gave up for another's sake may have ended its process since.
 Departure HostEngine::whereabouts(uint32_t peer) {
   constexpr double kRingUsec = 5e5;
   const Departure heard = oob_->departure_of(peer);

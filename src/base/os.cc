@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -67,6 +68,18 @@ bool process_ended(int pid) {
 }
 
 // Not cached: the thread that forks has another id in the child.
+UsableCores usable_cores() {
+  constexpr size_t kLargestMask = 1 << 13;  // bytes; 65,536 cores
+  std::vector<cpu_set_t> mask(1);
+  while (sched_getaffinity(0, mask.size() * sizeof(cpu_set_t), mask.data()) != 0) {
+    if (errno != EINVAL || mask.size() * sizeof(cpu_set_t) >= kLargestMask) return {0, 1};
+    mask.assign(mask.size() * 2, cpu_set_t{});
+  }
+  const size_t bytes = mask.size() * sizeof(cpu_set_t);
+  const int count = CPU_COUNT_S(bytes, mask.data());
+  return {text_hash({reinterpret_cast<const char*>(mask.data()), bytes}), static_cast<uint32_t>(std::max(count, 1))};
+}
+
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 
 void set_thread_name(const char* name) { pthread_setname_np(pthread_self(), name); }

@@ -20,6 +20,13 @@ uint64_t process_hash();
 uint64_t process_hash_of(int pid);
 // Has process `pid` of this PID namespace ended? False also where the system does not tell.
 bool process_ended(int pid);
+// The cores that the calling thread may run on. Threads with equal `set` share theirs. Count 1 if the system does not
+// tell.
+struct UsableCores {
+  uint64_t set;
+  uint32_t count;
+};
+UsableCores usable_cores();
 int thread_id();
 void set_thread_name(const char* name);  // at most 15 characters
 double now_usec();                       // monotonic

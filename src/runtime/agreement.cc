@@ -1,6 +1,7 @@
 #include "runtime/agreement.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -24,13 +25,15 @@ Status require_equal(std::span<const ChoiceInputs> all, const char* variable, co
   return Status();
 }
 
-// CPU ranks: one lane. Slots shrink as ranks grow, so that a mailbox stays near 4 MiB.
+// CPU ranks: one lane. Slots shrink and get fewer as ranks grow, so that a mailbox stays near 4 MiB.
 void size_host_channels(uint32_t nranks, ChannelSize (&sizes)[kMailboxChannels]) {
-  constexpr uint64_t kMailboxBytes = 4u << 20;
-  constexpr uint32_t kLargestSlot = 128u << 10, kSmallestSlot = 4096;
-  const uint64_t fitting = kMailboxBytes / (uint64_t{nranks} * kFifosPerPair * kDepth * 2) / 4096 * 4096;
+  constexpr uint64_t kBulkBytes = 3u << 20;
+  constexpr uint32_t kLargestSlot = 128u << 10, kSmallestSlot = 4096, kPacketSlot = 4096, kPacketLine = 576;
+  const uint64_t fitting = kBulkBytes / (uint64_t{nranks} * kFifosPerPair * kDepth * 2) / 4096 * 4096;
   const auto slot = static_cast<uint32_t>(std::clamp<uint64_t>(fitting, kSmallestSlot, kLargestSlot));
-  sizes[static_cast<int>(Channel::kCollectivePacket)] = {0, kDepth, 0};
+  // Many slots, so that a root may run ahead of the others; fewer for many ranks.
+  const uint32_t packet_depth = std::clamp(std::bit_floor(std::max(128 / nranks, 1u)), kDepth, 64u);
+  sizes[static_cast<int>(Channel::kCollectivePacket)] = {1, packet_depth, kPacketSlot, kPacketLine};
   sizes[static_cast<int>(Channel::kCollectiveBulk)] = {1, kDepth, slot};
   sizes[static_cast<int>(Channel::kPointBulk)] = {1, kDepth, slot};
 }
@@ -102,11 +105,11 @@ Result<Agreement> agree(std::span<const ChoiceInputs> all) {
   for (ChannelSize& size : sizes) size.slot_bytes = nranks == 1 ? 0 : size.slot_bytes;
   agreement.layout = make_mailbox_layout(nranks, sizes);
   agreement.limits.nranks = nranks;
-  agreement.limits.packets = !host;
+  agreement.limits.packets = true;
   // Measured on 2x H200: packets win up to 256 KB, one shot of bulk messages up to 2 MB, two shots beyond.
-  agreement.limits.one_shot_bytes = host ? 8192 : 2u << 20;
-  agreement.limits.one_shot_packet_bytes = host ? 0 : 256u << 10;
-  agreement.limits.packet_bytes = host ? 0 : 128u << 10;
+  agreement.limits.one_shot_bytes = host ? 32768 : 2u << 20;
+  agreement.limits.one_shot_packet_bytes = host ? 4096 : 256u << 10;
+  agreement.limits.packet_bytes = host ? 4096 : 128u << 10;
   agreement.limits.algorithm = all[0].algorithm;
   agreement.limits.protocol = all[0].protocol;
   return agreement;

@@ -34,7 +34,7 @@ void append(std::vector<Submission>& submissions, Engine* engine, void* stream, 
 
 }  // namespace
 
-Status Communicator::check(const Collective& collective) const {
+Status Communicator::check(const Collective& collective, const Use&) const {
   const bool peer = is_point_to_point(collective.operation);
   if (peer || is_rooted(collective.operation)) {
     if (collective.root < 0 || collective.root >= static_cast<int>(nranks_)) {
@@ -74,6 +74,25 @@ Result<std::vector<Submission>> Communicator::bind(const std::vector<Call>& call
   return submissions;
 }
 
+Status Communicator::run_alone(const Call& call) {
+  const Use use(*this);  // an abort from another thread frees nothing meanwhile
+  TRY(check(call.collective, use));
+  if (released()) return fail(Code::kInvalidArgument, "comm {} has been aborted", static_cast<const void*>(this));
+  Submission& alone = resources_->alone;
+  if (!alone.works.empty() && resources_->alone_call == call.collective) {
+    bind_buffers(alone.works[0], call);
+  } else {
+    alone.engine = resources_->engine.get();
+    alone.works.clear();
+    alone.works.push_back(TRY(bind_call(call)));
+    resources_->alone_call = call.collective;
+  }
+  Submission* const submissions[] = {&alone};
+  const Status status = alone.engine->run(submissions);
+  fault_unless_refused(status);
+  return status;
+}
+
 Result<Work> Communicator::bind_call(const Call& call) {
   const Collective& collective = call.collective;
   const Planned planned = TRY(resources_->planner->plan(collective));
@@ -81,19 +100,23 @@ Result<Work> Communicator::bind_call(const Call& call) {
   Work work{};
   work.plan = planned.plan->view();
   work.chunking = planned.chunking;
-  work.input = call.input;
-  work.output = call.output;
   work.type = static_cast<uint8_t>(collective.type);
   work.reduce = static_cast<uint8_t>(reduces(collective.operation) ? collective.reduce : ReduceOp::kNone);
   work.channel = static_cast<uint8_t>(planned.channel);
   work.join = point_to_point ? 0 : 1;
   work.avg_ranks = nranks_;
-  work.sequence = sequence_++;
   work.operation = static_cast<uint8_t>(collective.operation);
   work.direct = planned.plan->shape().form == Form::kDirect ? 1 : 0;
-  const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(collective);
-  work.flip = flips && call.output != nullptr ? 1 : 0;
+  bind_buffers(work, call);
   return work;
+}
+
+void Communicator::bind_buffers(Work& work, const Call& call) {
+  work.input = call.input;
+  work.output = call.output;
+  work.sequence = sequence_++;
+  const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(call.collective);
+  work.flip = flips && call.output != nullptr ? 1 : 0;
 }
 
 // A send to oneself and its receive, in order, become one local copy.

@@ -99,8 +99,14 @@ void Communicator::fault(Code code) {
   resources_->oob->say_goodbye(Departure::kFailed);
 }
 
+void Communicator::fault_unless_refused(Status status) {
+  // A refused call has started nothing. Otherwise part of the operations may be under way: the ranks no longer count
+  // alike, so none of them may go on.
+  const bool refused = status.code() == Code::kInvalidUsage || status.code() == Code::kInvalidArgument;
+  if (!status.ok() && !refused) fault(status.code());
+}
+
 Status Communicator::refuse_after_fault() const {
-  const Use use(*this);
   if (released()) return Status();
   const auto fault = resources_->oob->fault();
   if (!fault) return Status();

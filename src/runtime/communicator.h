@@ -36,8 +36,10 @@ class Communicator {
 
   // --- operations: plans and binds `calls` (one group's, in order) into submissions for the engine.
   Result<std::vector<Submission>> bind(const std::vector<Call>& calls);
-  // Local checks that need no plan, at submission.
-  Status check(const Collective& collective) const;
+  // A collective of a CPU rank outside a group: the short way, which allocates nothing when it is repeated.
+  Status run_alone(const Call& call);
+  // An operation failed: `status` says whether anything had been started, so that no further one may.
+  void fault_unless_refused(Status status);
 
   // --- end of life
   Status finalize();
@@ -74,6 +76,9 @@ class Communicator {
     const Communicator* comm_;
   };
 
+  // Local checks that need no plan, at submission.
+  Status check(const Collective& collective, const Use& use) const;
+
  private:
   static constexpr uint64_t kMagic = 0x0280028002800280ull;
 
@@ -82,12 +87,16 @@ class Communicator {
     std::unique_ptr<OutOfBand> oob;
     std::unique_ptr<Engine> engine;
     std::unique_ptr<Planner> planner;
+    Submission alone{};     // run_alone's, with the work of the last call
+    Collective alone_call{};  // the last call
   };
 
   Status connect(const UniqueId& id, const InitOptions& options);
   // Names the rank whose fault ended this communicator, if one did.
   Status refuse_after_fault() const;
   Result<Work> bind_call(const Call& call);
+  // The part of bind_call that changes from one call to an equal next one.
+  void bind_buffers(Work& work, const Call& call);
   Result<std::vector<Call>> pair_self_transfers(const std::vector<Call>& calls);
 
   uint64_t magic_ = kMagic;

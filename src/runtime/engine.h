@@ -32,7 +32,8 @@ struct RankCard {
   uint64_t mailbox_address;    // valid inside the rank's process
   uint64_t mailbox_bytes;
   int32_t process;             // process id in its own PID namespace, 0: not told
-  uint8_t reserved2[4];
+  uint32_t cores;              // that the thread which set the rank up may use
+  uint64_t core_set;           // equal where the cores are the same
   std::byte mailbox_handle[64];  // CUDA IPC handle, or the name of a shared-memory object
 };
 

@@ -88,12 +88,7 @@ Status Group::run_calls(const Calls& calls) {
   // GPU ranks only enqueue; CPU ranks block until done.
   Status status = run_kind(submissions, EngineKind::kDevice);
   if (status.ok()) status = run_kind(submissions, EngineKind::kHost);
-  // A refused call has started nothing. Otherwise part of the group may be under way: the ranks no longer count alike,
-  // so none of them may go on.
-  const bool refused = status.code() == Code::kInvalidUsage || status.code() == Code::kInvalidArgument;
-  for (auto& [comm, list] : lists) {
-    if (!status.ok() && !refused) comm->fault(status.code());
-  }
+  for (auto& [comm, list] : lists) comm->fault_unless_refused(status);
   return status;
 }
 

@@ -14,24 +14,29 @@
 namespace talaria {
 namespace {
 
-// How an idle thread waits: spin while an answer is likely to be on its way, then let other ranks have the core.
+// How an idle thread waits: spin while an answer is likely to be on its way, then let other ranks have the core. Where
+// ranks outnumber cores the answer may need this one: no spinning.
 class Backoff {
  public:
-  void reset() { idle_ = 0; }
+  explicit Backoff(bool crowded) : spins_(crowded ? 0 : kSpins) {}
+  void reset() {
+    idle_ = 0;
+    looked_usec_ = 0;
+  }
   // True once for every millisecond of idleness; never while answers come quickly.
   bool long_idle() {
-    if (idle_ < kSpins) return false;
+    if (idle_ < spins_ + kPatience) return false;
     const double now = now_usec();
-    if (idle_ == kSpins) looked_usec_ = now;
+    if (looked_usec_ == 0) looked_usec_ = now;
     if (now - looked_usec_ < kLookEveryUsec) return false;
     looked_usec_ = now;
     return true;
   }
   void wait() {
     ++idle_;
-    if (idle_ < kSpins) {
+    if (idle_ < spins_) {
       cpu_pause();
-    } else if (idle_ < kSpins + kYields) {
+    } else if (idle_ < spins_ + kYields) {
       sched_yield();
     } else {
       const timespec pause{0, kSleepNanoseconds};
@@ -40,11 +45,12 @@ class Backoff {
   }
 
  private:
-  static constexpr uint32_t kSpins = 200, kYields = 20000;
+  static constexpr uint32_t kSpins = 500, kPatience = 20, kYields = 20000;
   static constexpr long kSleepNanoseconds = 50000;
   static constexpr double kLookEveryUsec = 1000;
+  const uint32_t spins_;
   uint32_t idle_ = 0;
-  double looked_usec_ = 0;
+  double looked_usec_ = 0;  // 0: not since the last reset
 };
 
 }  // namespace
@@ -66,6 +72,9 @@ Result<RankCard> HostEngine::open(uint32_t rank, const MailboxLayout& layout) {
   card.kind = EngineKind::kHost;
   card.device = -1;
   card.process = getpid();
+  const UsableCores cores = usable_cores();
+  card.cores = cores.count;
+  card.core_set = cores.set;
   card.mailbox_address = reinterpret_cast<uint64_t>(mailbox_.data());
   card.mailbox_bytes = layout.bytes;
   std::memcpy(card.mailbox_handle, mailbox_.name().c_str(), mailbox_.name().size() + 1);
@@ -89,6 +98,9 @@ Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
     return card.process_hash == mine.process_hash && card.host_hash == mine.host_hash;
   });
   form_ = one_process ? Form::kDirect : Form::kStaged;
+  crowded_ = std::ranges::count_if(cards, [&](const RankCard& card) {
+    return card.host_hash == mine.host_hash && card.core_set == mine.core_set;
+  }) > mine.cores;
   missed_.resize(cards.size());
   ended_since_.resize(cards.size());
   for (const RankCard& card : cards) {
@@ -139,7 +151,7 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
     }
     engine->executor_.begin(submission->works);
   }
-  Backoff backoff;
+  Backoff backoff(static_cast<HostEngine*>(submissions.front()->engine)->crowded_);
   for (;;) {
     bool moved = false, running = false;
     for (Submission* submission : submissions) {

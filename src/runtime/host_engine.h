@@ -44,6 +44,7 @@ class HostEngine final : public Engine {
   std::vector<bool> missed_;    // departed peers waited for at an earlier look
   std::vector<double> ended_since_;  // per rank: when its process was first seen to have ended
   Form form_ = Form::kStaged;
+  bool crowded_ = false;  // more ranks of this communicator on this host than cores for them
   std::atomic<bool> aborted_{false};
 };
 

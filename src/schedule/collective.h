@@ -39,6 +39,7 @@ struct Collective {
   ReduceOp reduce;
   int32_t root;
   uint64_t count;
+  bool operator==(const Collective&) const = default;
 };
 
 // Does a rank use its send, its receive buffer at all? The other may be null.

@@ -11,6 +11,14 @@ Planner::Planner(uint32_t rank, const ChoiceLimits& limits, const ChannelRoom (&
 }
 
 Result<Planned> Planner::plan(const Collective& collective) {
+  Recent& recent = recents_[(static_cast<uint64_t>(collective.operation) * 5 + collective.count) % kRecents];
+  if (recent.answer.plan == nullptr || recent.question != collective) {
+    recent = Recent{collective, TRY(make(collective))};
+  }
+  return recent.answer;
+}
+
+Result<Planned> Planner::make(const Collective& collective) {
   const Choice choice = TRY(select(collective, limits_));
   const Plan* plan = TRY(cached(choice, collective));
   const ChannelRoom& room = rooms_[static_cast<int>(choice.channel)];

@@ -32,7 +32,16 @@ class Planner {
 
  private:
   using Key = std::tuple<const Algorithm*, Operation, int32_t, Form>;
+  Result<Planned> make(const Collective& collective);
   Result<const Plan*> cached(const Choice& choice, const Collective& collective);
+
+  // The last answer for each of a few kinds of question: a loop of equal calls asks again and again.
+  struct Recent {
+    Collective question;
+    Planned answer{};
+  };
+  static constexpr size_t kRecents = 16;
+  Recent recents_[kRecents];
 
   uint32_t rank_;
   ChoiceLimits limits_;

@@ -96,7 +96,7 @@ static_assert(sizeof(PeerUse) == 16);
 struct PlanView {
   const Step* steps;
   const Ref* refs;
-  const PeerUse* peers;
+  const PeerUse* peers;  // in order of rank
   uint32_t npeers;
   uint32_t nstreams;
   StreamView streams[kMaxStreams];

@@ -22,13 +22,19 @@ struct PeerHandle {
 inline constexpr uint32_t kMailboxChannels = 3;  // == kChannels
 inline constexpr uint64_t kFlagStride = 64;      // bytes between flag words, so that no two share a cache line
 
+// A message of a channel with lines is published by the tag at the start of its line, message number + 1, stored last.
+// What fits into the rest of the line travels there, so that tag and payload are one flight; more lies in the slot.
+inline constexpr uint32_t kLineTagBytes = 8;
+
 struct ChannelLayout {
   uint32_t lanes;
   uint32_t depth;             // slots per FIFO
+  uint32_t line_bytes;        // of a message's line, tag included; 0: no lines, tail words publish
   uint32_t slot_bytes;        // payload bytes of a slot; a packet slot takes twice that
   uint32_t slot_stride;       // bytes from one slot to the next
   uint64_t slots;             // offset of the first slot in the mailbox
   uint64_t flags;             // offset of the first tail word; the credit words follow
+  uint64_t lines;             // offset of the first line
 };
 
 struct MailboxLayout {
@@ -52,7 +58,13 @@ struct MailboxLayout {
     return layout.slots + (fifo_index(channel, from, lane, fifo) * layout.depth + message % layout.depth) *
                               layout.slot_stride;
   }
-  // In the consumer's mailbox, written by producer `from`: messages published (bulk only).
+  // In the consumer's mailbox, where the channel has lines; `from` is the producer.
+  uint64_t line_offset(uint32_t channel, uint32_t from, uint32_t fifo, uint64_t message) const {
+    const ChannelLayout& layout = channels[channel];
+    return layout.lines + (fifo_index(channel, from, 0, fifo) * layout.depth + message % layout.depth) *
+                              layout.line_bytes;
+  }
+  // In the consumer's mailbox, written by producer `from`: messages published (bulk only; not where there are lines).
   TALARIA_HOST_DEVICE uint64_t tail_offset(uint32_t channel, uint32_t from, uint32_t lane, uint32_t fifo) const {
     return channels[channel].flags + fifo_index(channel, from, lane, fifo) * kFlagStride;
   }
@@ -82,9 +94,10 @@ struct ChannelSize {
   uint32_t lanes;
   uint32_t depth;
   uint32_t slot_bytes;  // multiple of 16
+  uint32_t line_bytes = 0;  // multiple of 64
 };
 
-// Sizes per channel, in Channel order; packet channels double their slots.
+// Sizes per channel, in Channel order; packet channels without lines double their slots.
 MailboxLayout make_mailbox_layout(uint32_t nranks, const ChannelSize (&sizes)[kMailboxChannels]);
 
 }  // namespace talaria

@@ -1,5 +1,7 @@
 #include "engine/host/executor.h"
 
+#include <algorithm>
+
 #include "engine/host/move.h"
 #include "transport/ready.h"
 
@@ -8,12 +10,23 @@ namespace {
 
 constexpr uint32_t kLane = 0;  // CPU ranks use one lane
 
-bool is_data(Place place) { return place != Place::kReady && place != Place::kDone; }
-bool is_own(Place place) { return place == Place::kInput || place == Place::kOutput; }
+bool is_peer_buffer(const Ref& ref) { return ref.place == Place::kPeerInput || ref.place == Place::kPeerOutput; }
+
+// Peers' uses are in order of rank.
+const PeerUse& use_of(const Work& work, uint32_t peer) {
+  const std::span uses(work.plan.peers, work.plan.npeers);
+  return *std::ranges::lower_bound(uses, peer, {}, &PeerUse::peer);
+}
 
 uint32_t steps_of(const StreamView& view) { return view.prologue + view.body + view.epilogue; }
 
 size_t element_bytes(const Work& work) { return bytes_of(static_cast<DataType>(work.type)); }
+
+uint64_t* word_at(std::byte* mailbox, uint64_t offset) { return reinterpret_cast<uint64_t*>(mailbox + offset); }
+
+std::atomic_ref<uint64_t> word(std::byte* mailbox, uint64_t offset) {
+  return std::atomic_ref<uint64_t>(*word_at(mailbox, offset));
+}
 
 }  // namespace
 
@@ -28,25 +41,28 @@ void HostExecutor::enter_segment() {
   segment_ = segment_end_;
   if (done()) return;
   segment_end_ = segment_ + 1;
+  streams_ = kMaxStreams;
   if (works_[segment_].join) {
     start_work(works_[segment_]);
+    streams_ = works_[segment_].plan.nstreams;
   } else {
     while (segment_end_ < works_.size() && !works_[segment_end_].join) ++segment_end_;
   }
-  for (Cursor& cursor : cursors_) cursor = Cursor{segment_, false, 0, 0};
+  for (Cursor& cursor : cursors_) cursor = Cursor{segment_, false, false, 0, 0};
 }
 
 void HostExecutor::start_work(const Work& work) {
+  const MailboxLayout& layout = rank_.layout;
   if (work.direct) ++rank_.uses;
   sent_at_start_.clear();
   for (uint32_t i = 0; i < work.plan.npeers; ++i) {
     const PeerUse& use = work.plan.peers[i];
     for (uint32_t f = 0; f < kFifosPerPair; ++f) {
-      const FifoState& state = rank_.fifos[work.channel][rank_.layout.fifo_index(work.channel, use.peer, kLane, f)];
+      const FifoState& state = rank_.fifos[work.channel][layout.fifo_index(work.channel, use.peer, kLane, f)];
       sent_at_start_.push_back(state.sent);
       if ((use.credit_at_start >> f & 1) == 0) continue;
-      // pairs with the credit load in ref_available (sink) at the peer
-      word(rank_.peers[use.peer].mailbox, rank_.layout.credit_offset(work.channel, rank_.rank, kLane, f))
+      // pairs with the credit load in arrived (sink) at the peer
+      word(rank_.peers[use.peer].mailbox, layout.credit_offset(work.channel, rank_.rank, kLane, f))
           .store(state.received, std::memory_order_release);
     }
   }
@@ -57,8 +73,8 @@ void HostExecutor::finish_work(const Work& work) {
     const PeerUse& use = work.plan.peers[i];
     if (!use.implied_ack) continue;
     for (uint32_t f = 0; f < kFifosPerPair; ++f) {
-      rank_.fifos[work.channel][rank_.layout.fifo_index(work.channel, use.peer, kLane, f)].acked =
-          sent_at_start_[i * kFifosPerPair + f];
+      FifoState& state = rank_.fifos[work.channel][rank_.layout.fifo_index(work.channel, use.peer, kLane, f)];
+      state.acked = std::max(state.acked, sent_at_start_[i * kFifosPerPair + f]);
     }
   }
   if (work.flip && work.output != nullptr) *static_cast<std::byte*>(work.output) ^= std::byte{1};
@@ -68,7 +84,7 @@ bool HostExecutor::advance() {
   if (done()) return false;
   bool moved = false;
   bool finished = true;
-  for (uint32_t s = 0; s < kMaxStreams; ++s) {
+  for (uint32_t s = 0; s < streams_; ++s) {
     moved |= advance_stream(s);
     finished &= cursors_[s].work == segment_end_;
   }
@@ -98,24 +114,28 @@ bool HostExecutor::advance_stream(uint32_t stream) {
     if (runnable(work, stream)) {
       if (!cursor.started && !work.join) start_work(work);
       cursor.started = true;
-      moved |= advance_cursor(work, work.plan.streams[stream], cursor);
+      moved |= advance_cursor(work, stream);
       if (cursor.step != steps_of(work.plan.streams[stream])) return moved;
     }
-    cursor = Cursor{cursor.work + 1, false, 0, 0};
+    cursor = Cursor{cursor.work + 1, false, false, 0, 0};
   }
   return moved;
 }
 
 // Runs steps until one cannot go on, or the stream is at its end (cursor.step == number of steps).
-bool HostExecutor::advance_cursor(const Work& work, const StreamView& view, Cursor& cursor) {
+bool HostExecutor::advance_cursor(const Work& work, uint32_t stream) {
+  Cursor& cursor = cursors_[stream];
+  const StreamView& view = work.plan.streams[stream];
+  const uint32_t steps = steps_of(view), body_end = view.prologue + view.body;
   bool moved = false;
-  const uint32_t body_end = view.prologue + view.body;
-  while (cursor.step < steps_of(view)) {
+  while (cursor.step < steps) {
     const Step& step = work.plan.steps[view.first + cursor.step];
-    if (!can_run(work, step) || !begin_touching(work, step)) return moved;
-    run_step(work, step, cursor.round);
+    if (!cursor.resolved) resolve_step(work, step, stream);
+    if (!all_arrived(work, step, stream) || !begin_touching(work, step)) return moved;
+    run_step(work, step, stream);
     end_touching(work);
     moved = true;
+    cursor.resolved = false;
     if (++cursor.step == body_end && view.body > 0 && ++cursor.round < work.chunking.rounds) {
       cursor.step = view.prologue;
     }
@@ -123,11 +143,132 @@ bool HostExecutor::advance_cursor(const Work& work, const StreamView& view, Curs
   return moved;
 }
 
-bool HostExecutor::can_run(const Work& work, const Step& step) const {
-  for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
-    const Ref& ref = work.plan.refs[step.first_ref + k];
-    if ((ref.flags & kWait) != 0 && !ref_available(work, ref, k < step.sources)) return false;
+void HostExecutor::resolve_step(const Work& work, const Step& step, uint32_t stream) {
+  const Piece piece = piece_of(work.chunking, step.block, kLane, cursors_[stream].round);
+  const Offsets offsets{input_offset(work.chunking, step.block, piece) * element_bytes(work),
+                        output_offset(work.chunking, step.block, piece) * element_bytes(work),
+                        piece.count * element_bytes(work)};
+  const uint32_t refs = uint32_t{step.sources} + step.sinks;
+  endpoints_[stream].resize(refs);
+  for (uint32_t k = 0; k < refs; ++k) {
+    endpoints_[stream][k] = resolve(work, work.plan.refs[step.first_ref + k], k < step.sources, offsets);
   }
+  cursors_[stream].resolved = true;
+}
+
+HostExecutor::Endpoint HostExecutor::resolve(const Work& work, const Ref& ref, bool source, const Offsets& offsets) {
+  Endpoint endpoint;
+  switch (ref.place) {
+    case Place::kInput: endpoint.data = static_cast<std::byte*>(const_cast<void*>(work.input)) + offsets.input; break;
+    case Place::kOutput: endpoint.data = static_cast<std::byte*>(work.output) + offsets.output; break;
+    case Place::kInbox: endpoint = resolve_message(work, ref, source, offsets.bytes); break;
+    case Place::kReady: break;
+    case Place::kDone: endpoint = resolve_done(ref, source); break;
+    case Place::kPeerInput:
+    case Place::kPeerOutput:
+      // pairs with tell_ready at the peer
+      endpoint.awaited = word_at(rank_.mailbox, rank_.layout.ready_offset(ref.peer, kLane, source ? 0 : 1));
+      endpoint.ready = true;
+      endpoint.offsets = offsets;
+      break;
+  }
+  if ((ref.flags & kWait) == 0 && !endpoint.ready) endpoint.awaited = nullptr;
+  if ((ref.flags & kSignal) == 0) endpoint.published = nullptr;
+  return endpoint;
+}
+
+HostExecutor::Endpoint HostExecutor::resolve_done(const Ref& ref, bool source) const {
+  Endpoint endpoint;
+  // The two pair with each other: the peer's store with this rank's load.
+  if (source) {
+    endpoint.awaited = word_at(rank_.mailbox, rank_.layout.done_offset(ref.peer, kLane));
+    endpoint.least = rank_.uses;
+  } else {
+    endpoint.published = word_at(rank_.peers[ref.peer].mailbox, rank_.layout.done_offset(rank_.rank, kLane));
+    endpoint.value = rank_.uses;
+  }
+  return endpoint;
+}
+
+HostExecutor::Endpoint HostExecutor::resolve_message(const Work& work, const Ref& ref, bool source,
+                                                     uint64_t bytes) {
+  const MailboxLayout& layout = rank_.layout;
+  const ChannelLayout& channel = layout.channels[work.channel];
+  std::byte* const peer = rank_.peers[ref.peer].mailbox;
+  Endpoint endpoint;
+  endpoint.fifo = &rank_.fifos[work.channel][layout.fifo_index(work.channel, ref.peer, kLane, ref.fifo)];
+  if (source) {
+    const uint64_t message = endpoint.fifo->received;
+    const MessagePlace place = place_of(work, ref, ref.peer, message, bytes);
+    endpoint.data = rank_.mailbox + place.payload;
+    // pairs with the store of the same word by the peer's step that has this message as a sink
+    endpoint.awaited = word_at(rank_.mailbox, place.published);
+    endpoint.least = message + 1;
+    if (credits_each_slot(use_of(work, ref.peer).receives[ref.fifo], work.chunking.rounds, channel.depth)) {
+      // pairs with the load of the same word, below, at the peer
+      endpoint.published = word_at(peer, layout.credit_offset(work.channel, rank_.rank, kLane, ref.fifo));
+    }
+    endpoint.value = message + 1;
+  } else {
+    const uint64_t message = endpoint.fifo->sent;
+    const MessagePlace place = place_of(work, ref, rank_.rank, message, bytes);
+    endpoint.data = peer + place.payload;
+    if (message - endpoint.fifo->acked >= channel.depth) {
+      // pairs with the credit stores of the peer: start_work, and above
+      endpoint.awaited = word_at(rank_.mailbox, layout.credit_offset(work.channel, ref.peer, kLane, ref.fifo));
+      endpoint.least = message + 1 - channel.depth;
+    }
+    endpoint.published = word_at(peer, place.published);
+    endpoint.value = message + 1;
+  }
+  return endpoint;
+}
+
+// A line shows the tag of the message `depth` before until it is published; tags, like tails, only grow.
+HostExecutor::MessagePlace HostExecutor::place_of(const Work& work, const Ref& ref, uint32_t producer,
+                                                  uint64_t message, uint64_t bytes) const {
+  const MailboxLayout& layout = rank_.layout;
+  const uint32_t line_bytes = layout.channels[work.channel].line_bytes;
+  const uint64_t slot = layout.slot_offset(work.channel, producer, kLane, ref.fifo, message);
+  if (line_bytes == 0) return {slot, layout.tail_offset(work.channel, producer, kLane, ref.fifo)};
+  const uint64_t line = layout.line_offset(work.channel, producer, ref.fifo, message);
+  return {bytes <= line_bytes - kLineTagBytes ? line + kLineTagBytes : slot, line};
+}
+
+bool HostExecutor::all_arrived(const Work& work, const Step& step, uint32_t stream) {
+  bool all = true;
+  for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
+    Endpoint& endpoint = endpoints_[stream][k];
+    if (endpoint.awaited == nullptr) continue;
+    all &= arrived(work, work.plan.refs[step.first_ref + k], endpoint, k < step.sources);
+  }
+  return all;
+}
+
+bool HostExecutor::arrived(const Work& work, const Ref& ref, Endpoint& endpoint, bool source) {
+  if (endpoint.ready && !take_ready(work, ref, endpoint, source)) return false;
+  if (endpoint.awaited == nullptr) return true;
+  const uint64_t seen = std::atomic_ref(*endpoint.awaited).load(std::memory_order_acquire);
+  if (seen < endpoint.least) return false;
+  endpoint.awaited = nullptr;
+  if (!source && endpoint.fifo != nullptr) endpoint.fifo->acked = std::max(endpoint.fifo->acked, seen);
+  return true;
+}
+
+// Once the peer's ready word of this use is here: its buffer, or else the message it sends or takes instead.
+bool HostExecutor::take_ready(const Work& work, const Ref& ref, Endpoint& endpoint, bool source) {
+  const ReadyWord ready{std::atomic_ref(endpoint.awaited[0]).load(std::memory_order_acquire),
+                        std::atomic_ref(endpoint.awaited[1]).load(std::memory_order_acquire)};
+  if (!ready_matches(ready, rank_.uses)) return false;
+  if (ready_kind(ready) == ReadyKind::kAddress) {
+    const uint64_t offset = source ? endpoint.offsets.input : endpoint.offsets.output;
+    endpoint = Endpoint{};
+    endpoint.data = reinterpret_cast<std::byte*>(ready_address(ready)) + offset;
+    return true;
+  }
+  endpoint = resolve_message(work, ref, source, endpoint.offsets.bytes);
+  if ((ref.flags & kWait) == 0) endpoint.awaited = nullptr;
+  if ((ref.flags & kSignal) == 0) endpoint.published = nullptr;
   return true;
 }
 
@@ -146,7 +287,7 @@ bool HostExecutor::begin_touching(const Work& work, const Step& step) {
 }
 
 bool HostExecutor::ref_revoked(const Work& work, const Ref& ref) const {
-  if (!work.direct || (ref.place != Place::kPeerInput && ref.place != Place::kPeerOutput)) return false;
+  if (!work.direct || !is_peer_buffer(ref)) return false;
   return word(rank_.peers[ref.peer].mailbox, rank_.layout.revoked).load(std::memory_order_seq_cst) != 0;
 }
 
@@ -165,148 +306,55 @@ bool HostExecutor::revoke_buffers() {
   return true;
 }
 
-bool HostExecutor::ref_available(const Work& work, const Ref& ref, bool source) const {
-  const MailboxLayout& layout = rank_.layout;
-  if (ref.place == Place::kDone) {
-    // pairs with signal_ref(kDone) at the peer
-    return word(rank_.mailbox, layout.done_offset(ref.peer, kLane)).load(std::memory_order_acquire) >= rank_.uses;
-  }
-  if (ref.place == Place::kPeerInput || ref.place == Place::kPeerOutput) {
-    const uint64_t offset = layout.ready_offset(ref.peer, kLane, source ? 0 : 1);
-    // pairs with signal_ref(kReady) at the peer
-    const ReadyWord ready{word(rank_.mailbox, offset).load(std::memory_order_acquire),
-                          word(rank_.mailbox, offset + 8).load(std::memory_order_acquire)};
-    if (!ready_matches(ready, rank_.uses)) return false;
-    if (ready_kind(ready) == ReadyKind::kAddress) return true;
-  }
-  const FifoState& state = fifo(work, ref);
-  if (source) {
-    // pairs with the tail store in signal_ref (sink) at the peer
-    return word(rank_.mailbox, layout.tail_offset(work.channel, ref.peer, kLane, ref.fifo))
-               .load(std::memory_order_acquire) > state.received;
-  }
-  const uint32_t depth = layout.channels[work.channel].depth;
-  if (state.sent - state.acked < depth) return true;
-  // pairs with the credit stores in start_work and signal_ref (source) at the peer
-  const uint64_t credit = word(rank_.mailbox, layout.credit_offset(work.channel, ref.peer, kLane, ref.fifo))
-                              .load(std::memory_order_acquire);
-  return state.sent - credit < depth;
-}
-
-void HostExecutor::run_step(const Work& work, const Step& step, uint32_t round) {
+void HostExecutor::run_step(const Work& work, const Step& step, uint32_t stream) {
   const Ref* refs = work.plan.refs + step.first_ref;
-  const Piece piece = piece_of(work.chunking, step.block, kLane, round);
+  const std::vector<Endpoint>& endpoints = endpoints_[stream];
+  const Piece piece = piece_of(work.chunking, step.block, kLane, cursors_[stream].round);
   Movement movement{static_cast<DataType>(work.type), static_cast<ReduceOp>(work.reduce), work.avg_ranks,
                     (step.flags & kFinal) != 0, piece.count, {}, {}, {}};
-  for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
-    if (!is_data(refs[k].place)) continue;
-    std::byte* place = locate(work, step, refs[k], round, k < step.sources);
-    if (k < step.sources) movement.add_source(place, (refs[k].flags & kRaw) != 0);
-    else movement.add_sink(place);
+  for (uint32_t k = 0; k < endpoints.size(); ++k) {
+    if (endpoints[k].data == nullptr) continue;
+    if (k < step.sources) movement.add_source(endpoints[k].data, (refs[k].flags & kRaw) != 0);
+    else movement.add_sink(endpoints[k].data);
   }
   if (movement.sources.size() > 0 && piece.count > 0) move(movement);
-  for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) signal_ref(work, refs[k], k < step.sources);
-}
-
-// After the data of a step has moved: publish messages, return credits, raise flags, count.
-void HostExecutor::signal_ref(const Work& work, const Ref& ref, bool source) {
-  if (is_own(ref.place)) return;
-  const MailboxLayout& layout = rank_.layout;
-  std::byte* peer = rank_.peers[ref.peer].mailbox;
-  const bool signals = (ref.flags & kSignal) != 0;
-  if (ref.place == Place::kDone) {
-    // pairs with ref_available(kDone) at the peer
-    if (signals) word(peer, layout.done_offset(rank_.rank, kLane)).store(rank_.uses, std::memory_order_release);
-    return;
-  }
-  if (ref.place == Place::kReady) {
-    if (!signals) return;
-    const bool input = ref.fifo == 0;
-    const bool staged = (work.staged & (input ? 1 : 2)) != 0;
-    const void* buffer = input ? work.input : work.output;
-    const ReadyWord ready = make_ready(rank_.uses, staged ? ReadyKind::kStaged : ReadyKind::kAddress,
-                                       reinterpret_cast<uint64_t>(buffer));
-    const uint64_t offset = layout.ready_offset(rank_.rank, kLane, ref.fifo);
-    // pairs with ref_available(kPeerInput, kPeerOutput) at the peer
-    word(peer, offset).store(ready.half0, std::memory_order_release);
-    word(peer, offset + 8).store(ready.half1, std::memory_order_release);
-    return;
-  }
-  if (reached_directly(ref)) return;
-  FifoState& state = fifo(work, ref);
-  if (!source) {
-    ++state.sent;
-    // pairs with the tail load in ref_available (source) at the peer
-    if (signals) {
-      word(peer, layout.tail_offset(work.channel, rank_.rank, kLane, ref.fifo))
-          .store(state.sent, std::memory_order_release);
+  // Now that the data has moved: publish messages, return credits, raise flags, count.
+  for (uint32_t k = 0; k < endpoints.size(); ++k) {
+    const Endpoint& endpoint = endpoints[k];
+    if (endpoint.published != nullptr) {
+      std::atomic_ref(*endpoint.published).store(endpoint.value, std::memory_order_release);
     }
-    return;
-  }
-  ++state.received;
-  const uint32_t depth = layout.channels[work.channel].depth;
-  if (signals && credits_each_slot(use_of(work, ref.peer).receives[ref.fifo], work.chunking.rounds, depth)) {
-    // pairs with the credit load in ref_available (sink) at the peer
-    word(peer, layout.credit_offset(work.channel, rank_.rank, kLane, ref.fifo))
-        .store(state.received, std::memory_order_release);
+    if (endpoint.fifo != nullptr) ++(k < step.sources ? endpoint.fifo->received : endpoint.fifo->sent);
+    if (refs[k].place == Place::kReady && (refs[k].flags & kSignal) != 0) tell_ready(work, refs[k]);
   }
 }
 
-std::byte* HostExecutor::locate(const Work& work, const Step& step, const Ref& ref, uint32_t round, bool source) const {
-  const Piece piece = piece_of(work.chunking, step.block, kLane, round);
-  const uint64_t in = input_offset(work.chunking, step.block, piece) * element_bytes(work);
-  const uint64_t out = output_offset(work.chunking, step.block, piece) * element_bytes(work);
-  if (ref.place == Place::kInput) return static_cast<std::byte*>(const_cast<void*>(work.input)) + in;
-  if (ref.place == Place::kOutput) return static_cast<std::byte*>(work.output) + out;
-  const MailboxLayout& layout = rank_.layout;
-  if (reached_directly(ref)) {
-    const uint64_t offset = layout.ready_offset(ref.peer, kLane, source ? 0 : 1);
-    const ReadyWord ready{word(rank_.mailbox, offset).load(std::memory_order_relaxed),
-                          word(rank_.mailbox, offset + 8).load(std::memory_order_relaxed)};
-    return reinterpret_cast<std::byte*>(ready_address(ready)) + (source ? in : out);
-  }
-  const FifoState& state = fifo(work, ref);
-  if (source) return rank_.mailbox + layout.slot_offset(work.channel, ref.peer, kLane, ref.fifo, state.received);
-  return rank_.peers[ref.peer].mailbox + layout.slot_offset(work.channel, rank_.rank, kLane, ref.fifo, state.sent);
+void HostExecutor::tell_ready(const Work& work, const Ref& ref) {
+  const bool input = ref.fifo == 0;
+  const bool staged = (work.staged & (input ? 1 : 2)) != 0;
+  const void* buffer = input ? work.input : work.output;
+  const ReadyWord ready = make_ready(rank_.uses, staged ? ReadyKind::kStaged : ReadyKind::kAddress,
+                                     reinterpret_cast<uint64_t>(buffer));
+  std::byte* const peer = rank_.peers[ref.peer].mailbox;
+  const uint64_t offset = rank_.layout.ready_offset(rank_.rank, kLane, ref.fifo);
+  // pairs with take_ready at the peer
+  word(peer, offset).store(ready.half0, std::memory_order_release);
+  word(peer, offset + 8).store(ready.half1, std::memory_order_release);
 }
 
-// Only after ref_available: the ready word of this use is here.
-bool HostExecutor::reached_directly(const Ref& ref) const {
-  if (ref.place != Place::kPeerInput && ref.place != Place::kPeerOutput) return false;
-  const uint64_t offset = rank_.layout.ready_offset(ref.peer, kLane, ref.place == Place::kPeerInput ? 0 : 1);
-  return ready_kind(ReadyWord{0, word(rank_.mailbox, offset + 8).load(std::memory_order_relaxed)}) ==
-         ReadyKind::kAddress;
-}
-
-FifoState& HostExecutor::fifo(const Work& work, const Ref& ref) const {
-  return rank_.fifos[work.channel][rank_.layout.fifo_index(work.channel, ref.peer, kLane, ref.fifo)];
-}
-
-std::atomic_ref<uint64_t> HostExecutor::word(std::byte* mailbox, uint64_t offset) const {
-  return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(mailbox + offset));
-}
-
-const PeerUse& HostExecutor::use_of(const Work& work, uint32_t peer) const {
-  uint32_t i = 0;
-  while (work.plan.peers[i].peer != peer) ++i;
-  return work.plan.peers[i];
-}
-
+// A stream that is stuck has resolved its next step.
 std::vector<HostWait> HostExecutor::current_waits() const {
   std::vector<HostWait> waits;
-  for (uint32_t s = 0; s < kMaxStreams && !done(); ++s) {
+  for (uint32_t s = 0; s < streams_ && !done(); ++s) {
     const Cursor& cursor = cursors_[s];
-    if (cursor.work >= segment_end_ || !runnable(works_[cursor.work], s)) continue;
+    if (cursor.work >= segment_end_ || !cursor.resolved) continue;
     const Work& work = works_[cursor.work];
-    const StreamView& view = work.plan.streams[s];
-    if (cursor.step >= steps_of(view)) continue;
-    const Step& step = work.plan.steps[view.first + cursor.step];
+    const Step& step = work.plan.steps[work.plan.streams[s].first + cursor.step];
     for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
       const Ref& ref = work.plan.refs[step.first_ref + k];
-      const bool source = k < step.sources;
-      const bool missing = (ref.flags & kWait) != 0 && !ref_available(work, ref, source);
-      if (!missing && !ref_revoked(work, ref)) continue;
-      waits.push_back({ref.peer, ref.place, !source, work.sequence, work.operation, cursor.step, cursor.round});
+      if (endpoints_[s][k].awaited == nullptr && !ref_revoked(work, ref)) continue;
+      waits.push_back({ref.peer, ref.place, k >= step.sources, work.sequence, work.operation, cursor.step,
+                       cursor.round});
     }
   }
   return waits;

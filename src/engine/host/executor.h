@@ -60,35 +60,61 @@ class HostExecutor {
   struct Cursor {
     size_t work = 0;      // index into works_
     bool started = false;
+    bool resolved = false;  // endpoints_ are those of the next step
     uint32_t round = 0;
     uint32_t step = 0;    // index into the stream's steps: prologue, then body (repeated), then epilogue
+  };
+
+  struct Offsets {
+    uint64_t input, output;  // bytes from the start of a rank's buffers to the step's piece
+    uint64_t bytes;          // of the piece
+  };
+  // One ref of the step that a stream is at, as words and places instead of names.
+  struct Endpoint {
+    std::byte* data = nullptr;      // where the payload lies; null: only flags, or not known before the ready word
+    uint64_t* awaited = nullptr;    // null: nothing, or it has come. Else it has when the word has grown to `least`
+    uint64_t least = 0;
+    uint64_t* published = nullptr;  // set to `value` after the data has moved; null: nothing to tell
+    uint64_t value = 0;
+    FifoState* fifo = nullptr;      // counts the message; null: no message
+    bool ready = false;             // `awaited` is the ready word of a peer's buffer, in which the data lies at
+    Offsets offsets{};
   };
 
   void enter_segment();
   void start_work(const Work& work);
   void finish_work(const Work& work);
   bool advance_stream(uint32_t stream);
-  bool advance_cursor(const Work& work, const StreamView& view, Cursor& cursor);
+  bool advance_cursor(const Work& work, uint32_t stream);
   bool runnable(const Work& work, uint32_t stream) const;
 
-  bool can_run(const Work& work, const Step& step) const;
+  // Looks up every ref of the stream's next step.
+  void resolve_step(const Work& work, const Step& step, uint32_t stream);
+  Endpoint resolve(const Work& work, const Ref& ref, bool source, const Offsets& offsets);
+  Endpoint resolve_message(const Work& work, const Ref& ref, bool source, uint64_t bytes);
+  Endpoint resolve_done(const Ref& ref, bool source) const;
+  bool all_arrived(const Work& work, const Step& step, uint32_t stream);
+  bool arrived(const Work& work, const Ref& ref, Endpoint& endpoint, bool source);
+  bool take_ready(const Work& work, const Ref& ref, Endpoint& endpoint, bool source);
   bool begin_touching(const Work& work, const Step& step);
   void end_touching(const Work& work);
-  bool ref_available(const Work& work, const Ref& ref, bool source) const;
   bool ref_revoked(const Work& work, const Ref& ref) const;
-  void run_step(const Work& work, const Step& step, uint32_t round);
-  void signal_ref(const Work& work, const Ref& ref, bool source);
-  std::byte* locate(const Work& work, const Step& step, const Ref& ref, uint32_t round, bool source) const;
-  bool reached_directly(const Ref& ref) const;
-  FifoState& fifo(const Work& work, const Ref& ref) const;
-  std::atomic_ref<uint64_t> word(std::byte* mailbox, uint64_t offset) const;
-  const PeerUse& use_of(const Work& work, uint32_t peer) const;
+  void run_step(const Work& work, const Step& step, uint32_t stream);
+  void tell_ready(const Work& work, const Ref& ref);
+  // Where message `message` (counted from 0) of `bytes` bytes lies in its consumer's mailbox, and the word that grows
+  // past `message` when it is there.
+  struct MessagePlace {
+    uint64_t payload, published;  // offsets
+  };
+  MessagePlace place_of(const Work& work, const Ref& ref, uint32_t producer, uint64_t message, uint64_t bytes) const;
 
   HostRank& rank_;
   std::span<const Work> works_;
   size_t segment_ = 0;      // first work of the segment being run
   size_t segment_end_ = 0;  // works that streams may walk through on their own: one collective, or a point-to-point run
+  uint32_t streams_ = 0;    // of the segment
   Cursor cursors_[kMaxStreams];
+  std::vector<Endpoint> endpoints_[kMaxStreams];
   std::vector<uint64_t> sent_at_start_;  // per peer and FIFO of the collective being run
 };
 

@@ -13,6 +13,7 @@ namespace talaria {
 template <typename T>
 class SmallList {
  public:
+  SmallList() {}  // NOLINT(modernize-use-equals-default): a defaulted one would have the inline room zeroed each time
   void push_back(T value) {
     if (size_ < kInline) inline_[size_] = value;
     else {

@@ -72,8 +72,11 @@ TEST(Agreement, HostMailboxesStaySmallWhateverTheRanks) {
   }
 }
 
-TEST(MailboxLayout, NoTwoRegionsOverlap) {
-  const auto all = gpu_ranks(3, 3);
+class MailboxLayoutOf : public testing::TestWithParam<EngineKind> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, MailboxLayoutOf, testing::Values(EngineKind::kHost, EngineKind::kDevice));
+
+TEST_P(MailboxLayoutOf, NoTwoRegionsOverlap) {
+  const auto all = GetParam() == EngineKind::kDevice ? gpu_ranks(3, 3) : std::vector<ChoiceInputs>(3);
   const MailboxLayout layout = agree(all)->layout;
   std::vector<bool> used(layout.bytes);
   const auto claim = [&](uint64_t offset, uint64_t bytes) {
@@ -84,12 +87,16 @@ TEST(MailboxLayout, NoTwoRegionsOverlap) {
   };
   for (uint32_t r = 0; r < 3; ++r) {
     for (uint32_t c = 0; c < kMailboxChannels; ++c) {
-      const uint64_t wire = layout.channels[c].slot_bytes * (c == 0 ? 2ull : 1ull);
+      const bool lines = layout.channels[c].line_bytes > 0;
+      const uint64_t wire = layout.channels[c].slot_bytes * (c == 0 && !lines ? 2ull : 1ull);
       for (uint32_t lane = 0; lane < layout.channels[c].lanes; ++lane) {
         for (uint32_t f = 0; f < kFifosPerPair; ++f) {
           claim(layout.tail_offset(c, r, lane, f), 8);
           claim(layout.credit_offset(c, r, lane, f), 8);
-          for (uint64_t q = 0; q < layout.channels[c].depth; ++q) claim(layout.slot_offset(c, r, lane, f, q), wire);
+          for (uint64_t q = 0; q < layout.channels[c].depth; ++q) {
+            claim(layout.slot_offset(c, r, lane, f, q), wire);
+            if (lines) claim(layout.line_offset(c, r, f, q), layout.channels[c].line_bytes);
+          }
         }
       }
     }

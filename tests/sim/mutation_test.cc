@@ -70,6 +70,7 @@ const Justification kJustified[] = {
     {"two_shot_ReduceScatter_direct", Change::kWeakenSignal, Place::kDone, {}, {}, kNothingStored},
     {"two_shot_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"ring_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"ring_Reduce_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"one_shot_Reduce_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"pairwise_Gather_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"pairwise_Scatter_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},

@@ -36,6 +36,15 @@ void reduce_in_rank_order(const Collective& collective, const std::vector<Bytes>
                out);
 }
 
+// The rank at which the ring starts to sum a block.
+uint64_t first_rank(const Collective& collective, uint64_t block) {
+  switch (collective.operation) {
+    case Operation::kReduceScatter: return block + 1;
+    case Operation::kReduce: return static_cast<uint64_t>(collective.root) + 1;
+    default: return block;
+  }
+}
+
 Bytes reduced(const Collective& collective, const std::vector<Bytes>& inputs, const OracleRules& rules) {
   const size_t size = bytes_of(collective.type);
   const uint64_t elements = inputs[0].size() / size;
@@ -45,7 +54,7 @@ Bytes reduced(const Collective& collective, const std::vector<Bytes>& inputs, co
   for (uint64_t i = 0; i < elements; ++i) {
     std::byte* out = result.data() + i * size;
     if (rules.order == AdditionOrder::kRanks) reduce_in_rank_order(collective, inputs, i, out);
-    else reduce_element(collective, inputs, i, i / block + (scatter ? 1 : 0), out);
+    else reduce_element(collective, inputs, i, first_rank(collective, i / block), out);
   }
   return result;
 }

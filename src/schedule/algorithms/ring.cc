@@ -1,15 +1,18 @@
 // Ring: blocks travel from each rank to the next. All-reduce is n-1 reducing hops, then n-1 copying hops (Patarasuk and
 // Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009). Partial sums are rounded at each
-// hop; block b is summed in the order b, b+1, …, so the bits depend on the block, not on timing.
+// hop; block b is summed in the order b, b+1, …, so the bits depend on the block, not on timing. Broadcast and reduce
+// travel along the ring once, from the root or to it.
 #include "schedule/algorithm.h"
 #include "schedule/algorithms/refs.h"
 
 namespace talaria {
 namespace {
 
+bool is_chain(Operation operation) { return operation == Operation::kBroadcast || operation == Operation::kReduce; }
+
 bool serves(Operation operation, uint32_t nranks, Form form) {
   const bool known = operation == Operation::kAllReduce || operation == Operation::kReduceScatter ||
-                     operation == Operation::kAllGather || operation == Operation::kBroadcast;
+                     operation == Operation::kAllGather || is_chain(operation);
   return known && nranks >= 2 && form == Form::kStaged;
 }
 
@@ -34,8 +37,15 @@ struct Builder {
     for (uint32_t j = 1; j < n - 1; ++j) plan.add(block_at(start, j), {previous}, {own_output(), next});
     plan.add(block_at(start, n - 1), {previous}, {own_output()});
   }
-  void chain() {
-    const uint32_t position = (shape.rank + n - static_cast<uint32_t>(shape.root)) % n;
+  uint32_t ranks_behind_root() const { return (shape.rank + n - static_cast<uint32_t>(shape.root)) % n; }
+  void chain_to_root() {
+    const uint32_t position = ranks_behind_root();
+    if (position == 1) plan.add(0, {own_input(kRaw)}, {next});
+    else if (position == 0) plan.add(0, {previous, own_input(kRaw)}, {own_output()}, kFinal);
+    else plan.add(0, {previous, own_input(kRaw)}, {next});
+  }
+  void chain_from_root() {
+    const uint32_t position = ranks_behind_root();
     const Ref source = position == 0 ? own_input() : previous;
     if (position == n - 1) plan.add(0, {source}, {own_output()});
     else plan.add(0, {source}, {own_output(), next});
@@ -43,10 +53,10 @@ struct Builder {
 };
 
 Plan build(const Shape& shape) {
-  const bool broadcast = shape.operation == Operation::kBroadcast;
-  Builder builder{shape, Plan(shape, broadcast ? 1 : shape.nranks)};
+  const bool chain = is_chain(shape.operation);
+  Builder builder{shape, Plan(shape, chain ? 1 : shape.nranks)};
   builder.plan.begin_stream();
-  if (!broadcast) builder.plan.set_min_depth(2);
+  if (!chain) builder.plan.set_min_depth(2);
   switch (shape.operation) {
     case Operation::kAllReduce:
       builder.reduce_scatter(shape.rank, {own_output(), builder.next});
@@ -59,7 +69,8 @@ Plan build(const Shape& shape) {
       builder.plan.add(shape.rank, {own_input()}, {own_output(), builder.next});
       builder.gather(shape.rank);
       break;
-    default: builder.chain();
+    case Operation::kReduce: builder.chain_to_root(); break;
+    default: builder.chain_from_root();
   }
   return std::move(builder.plan);
 }

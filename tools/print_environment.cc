@@ -8,6 +8,15 @@
 
 namespace {
 
+const char* agreed_text(talaria::Agreed agreed) {
+  switch (agreed) {
+    case talaria::Agreed::kEqual: return "; must be equal on all ranks";
+    case talaria::Agreed::kLeast: return "; the least of all ranks counts";
+    case talaria::Agreed::kMost: return "; the most of all ranks counts";
+    default: return "";
+  }
+}
+
 // A cell of a Markdown table must not hold a bare bar.
 std::string cell(const std::string& text) {
   std::string escaped;
@@ -32,8 +41,8 @@ int main() {
   for (const talaria::ConfigRow& row : talaria::config_rows()) {
     const bool number = std::holds_alternative<int64_t talaria::Config::*>(row.field);
     const std::string value = row.default_text;
-    fmt::print("| `{}` | {} | {} | {} |\n", row.name, number ? "number" : "text", value.empty() ? "unset" : value,
-               cell(row.help));
+    fmt::print("| `{}` | {} | {} | {}{} |\n", row.name, number ? "number" : "text", value.empty() ? "unset" : value,
+               cell(row.help), agreed_text(row.agreed));
   }
   return 0;
 }

@@ -19,13 +19,19 @@ const ConfigRow kRows[] = {
     {"NCCL_SOCKET_RETRY_CNT", &Config::socket_retry_count, "34", "connection attempts before giving up"},
     {"NCCL_SOCKET_RETRY_SLEEP_MSEC", &Config::socket_retry_sleep_msec, "100", "pause between attempts, grows linearly"},
     {"NCCL_MULTI_RANK_GPU_ENABLE", &Config::multi_rank_gpu_enable, "0", "1 allows several ranks on one GPU"},
-    {"NCCL_MAX_CTAS", &Config::max_ctas, "0", "most blocks of a rank per kernel; 0 leaves it to the library"},
-    {"NCCL_MIN_CTAS", &Config::min_ctas, "0", "lifts a lower NCCL_MAX_CTAS to this; 0 leaves it to the library"},
+    {"NCCL_MAX_CTAS", &Config::max_ctas, "0", "most blocks of a rank per kernel; 0 leaves it to the library",
+     Agreed::kLeast},
+    {"NCCL_MIN_CTAS", &Config::min_ctas, "0", "lifts a lower NCCL_MAX_CTAS to this; 0 leaves it to the library",
+     Agreed::kMost},
+    {"NCCL_ALGO", &Config::algorithms, "",
+     "algorithms to choose from: a list of ring, one_shot, two_shot, pairwise and NCCL's names, ^ excludes; "
+     "list;function:list;... for single functions",
+     Agreed::kEqual},
+    {"NCCL_PROTO", &Config::protocols, "",
+     "protocols to choose from, in the same form: LL or packet, LL128, Simple or bulk", Agreed::kEqual},
     {"NCCL_GRAPH_MIXING_SUPPORT", &Config::graph_mixing_support, "1",
      "1 orders replays of a graph with eager calls and other graphs of the same communicator"},
     {"TALARIA_DEVICE", &Config::device, "", "host runs every rank on the CPU even where GPUs are visible"},
-    {"TALARIA_ALGO", &Config::algorithm, "", "forces ring, one_shot or two_shot where it serves the operation"},
-    {"TALARIA_PROTO", &Config::protocol, "", "forces packet or bulk"},
     {"TALARIA_FUSED", &Config::fused, "1", "0 interprets every plan on GPUs instead of using hand-fused kernel paths"},
     {"TALARIA_FAULT", &Config::fault, "",
      "test hook: flip inverts one bit of every result of rank 0, stage denies direct access to odd CPU ranks"},
@@ -51,6 +57,11 @@ Config read_config() {
     else config.*std::get<int64_t Config::*>(row.field) = parse_number(row, text);
   }
   return config;
+}
+
+std::string text_of(const Config& config, const ConfigRow& row) {
+  if (const auto* field = std::get_if<std::string Config::*>(&row.field)) return config.*(*field);
+  return std::to_string(config.*std::get<int64_t Config::*>(row.field));
 }
 
 }  // namespace talaria

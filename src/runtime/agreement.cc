@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -11,18 +12,43 @@
 namespace talaria {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kDepth = 4;
 
-void copy_text(char (&to)[16], const std::string& from) { std::strncpy(to, from.c_str(), sizeof(to) - 1); }
+template <size_t size>
+void copy_text(char (&to)[size], const std::string& from) {
+  std::strncpy(to, from.c_str(), size - 1);
+}
 
-Status require_equal(std::span<const ChoiceInputs> all, const char* variable, const char (ChoiceInputs::*field)[16]) {
-  for (uint32_t r = 1; r < all.size(); ++r) {
-    if (std::strcmp(all[r].*field, all[0].*field) == 0) continue;
-    return fail(Code::kInvalidUsage, "{} differs: \"{}\" on rank 0, \"{}\" on rank {}; set it alike on all ranks",
-                variable, all[0].*field, all[r].*field, r);
+// Calls visit(row, index) for each variable that must be equal on all ranks.
+template <typename Visit>
+Status for_each_choice(Visit visit) {
+  int index = 0;
+  for (const ConfigRow& row : config_rows()) {
+    if (row.agreed == Agreed::kEqual) TRY(visit(row, index++));
   }
   return Status();
+}
+
+ChoiceText choice_text(std::string value) {
+  ChoiceText choice{};
+  copy_text(choice.text, value);
+  for (char& c : value) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
+  choice.hash = text_hash(value);
+  return choice;
+}
+
+Status require_equal(std::span<const ChoiceInputs> all) {
+  return for_each_choice([&](const ConfigRow& row, int index) -> Status {
+    const ChoiceText& first = all[0].choices[index];
+    for (uint32_t r = 1; r < all.size(); ++r) {
+      const ChoiceText& other = all[r].choices[index];
+      if (other.hash == first.hash) continue;
+      return fail(Code::kInvalidUsage, "{} differs: \"{}\" on rank 0, \"{}\" on rank {}; set it alike on all ranks",
+                  row.name, first.text, other.text, r);
+    }
+    return Status();
+  });
 }
 
 // CPU ranks: one lane. Slots shrink and get fewer as ranks grow, so that a mailbox stays near 4 MiB.
@@ -70,8 +96,10 @@ ChoiceInputs choice_inputs_of(const Config& config, const Engine& engine, int mi
   inputs.min_ctas = min_ctas;
   inputs.max_ctas = max_ctas;
   inputs.host_hash = host_hash(config.host_id);
-  copy_text(inputs.algorithm, config.algorithm);
-  copy_text(inputs.protocol, config.protocol);
+  (void)for_each_choice([&](const ConfigRow& row, int index) {
+    inputs.choices[index] = choice_text(text_of(config, row));
+    return Status();
+  });
   copy_text(inputs.bus_id, engine.bus_id());
   inputs.multiprocessors = engine.multiprocessors();
   return inputs;
@@ -79,6 +107,7 @@ ChoiceInputs choice_inputs_of(const Config& config, const Engine& engine, int mi
 
 Result<Agreement> agree(std::span<const ChoiceInputs> all) {
   for (uint32_t r = 0; r < all.size(); ++r) {
+    if (all[r].failed) return fail(Code::kRemote, "rank {} could not set itself up; see its log", r);
     if (all[r].version != all[0].version) {
       return fail(Code::kInvalidUsage,
                   "Mismatched NCCL version detected : rank 0 speaks Talaria protocol {}, rank {} {}", all[0].version, r,
@@ -91,8 +120,7 @@ Result<Agreement> agree(std::span<const ChoiceInputs> all) {
                   all[r].kind == EngineKind::kHost ? "CPU" : "GPU");
     }
   }
-  TRY(require_equal(all, "TALARIA_ALGO", &ChoiceInputs::algorithm));
-  TRY(require_equal(all, "TALARIA_PROTO", &ChoiceInputs::protocol));
+  TRY(require_equal(all));
   const auto nranks = static_cast<uint32_t>(all.size());
   const bool host = all[0].kind == EngineKind::kHost;
   ChannelSize sizes[kMailboxChannels];
@@ -110,9 +138,21 @@ Result<Agreement> agree(std::span<const ChoiceInputs> all) {
   agreement.limits.one_shot_bytes = host ? 32768 : 2u << 20;
   agreement.limits.one_shot_packet_bytes = host ? 4096 : 256u << 10;
   agreement.limits.packet_bytes = host ? 4096 : 128u << 10;
-  agreement.limits.algorithm = all[0].algorithm;
-  agreement.limits.protocol = all[0].protocol;
   return agreement;
+}
+
+Result<Selection> agree_on_selection(const ChoiceLimits& limits, const Config& config, OutOfBand& oob) {
+  const SelectionTable mine = oob.rank() == 0 ? fill_selection_table(limits) : SelectionTable{};
+  Selection selection{limits.nranks, limits.form, TRY(oob.all_gather_value(mine))[0], config.algorithms,
+                      config.protocols};
+  const auto hashes = TRY(oob.all_gather_value(hash_of(selection.table)));
+  for (uint32_t r = 1; r < hashes.size(); ++r) {
+    if (hashes[r] == hashes[0]) continue;
+    return fail(Code::kInvalidUsage,
+                "the selection table of rank 0 means something else to rank {}: it runs another build of this library",
+                r);
+  }
+  return selection;
 }
 
 }  // namespace talaria

@@ -16,12 +16,20 @@
 
 namespace talaria {
 
+// A value as far as messages show it, and its hash. Case does not count.
+struct ChoiceText {
+  uint64_t hash;
+  char text[40];
+};
+inline constexpr int kMostChoices = 8;
+
 struct ChoiceInputs {
   uint32_t version;         // of this struct and of the plans
   EngineKind kind;
-  uint8_t reserved[3];
+  bool failed;                 // this rank cannot go on and has said why
+  uint8_t reserved[2];
   int32_t min_ctas, max_ctas;  // 0: no wish
-  char algorithm[16], protocol[16];
+  ChoiceText choices[kMostChoices];  // of the variables that must be equal, in the order of their rows
   char bus_id[16];
   uint64_t host_hash;
   uint32_t multiprocessors;  // of the rank's GPU
@@ -37,5 +45,9 @@ struct Agreement {
 };
 
 Result<Agreement> agree(std::span<const ChoiceInputs> all);
+
+// Collective: the selection table of rank 0, which fills it from `limits`. kInvalidUsage naming a rank to which the
+// table means something else.
+Result<Selection> agree_on_selection(const ChoiceLimits& limits, const Config& config, OutOfBand& oob);
 
 }  // namespace talaria

@@ -38,11 +38,16 @@ Status Communicator::connect(const UniqueId& id, const InitOptions& options) {
   const Config& config = mine.config;
   mine.oob = TRY(rendezvous(id, rank_, nranks_, config, aborted_));
   mine.engine = kind() == EngineKind::kHost ? make_host_engine(config) : TRY(make_device_engine(config, device_));
-  const auto inputs = TRY(mine.oob->all_gather_value(choice_inputs_of(
-      config, *mine.engine, wish(options.min_ctas, config.min_ctas), wish(options.max_ctas, config.max_ctas))));
-  Agreement agreement = TRY(agree(inputs));
+  // A rank that fails still takes part, saying so or with an empty card: the others learn of it instead of waiting.
+  Result<SelectionFilter> filter = parse_selection(config.algorithms, config.protocols);
+  ChoiceInputs inputs = choice_inputs_of(config, *mine.engine, wish(options.min_ctas, config.min_ctas),
+                                         wish(options.max_ctas, config.max_ctas));
+  inputs.failed = !filter.ok();
+  const auto all_inputs = TRY(mine.oob->all_gather_value(inputs));
+  const SelectionFilter what_remains = TRY(filter);
+  Agreement agreement = TRY(agree(all_inputs));
+  agreement.limits.filter = what_remains;
 
-  // A rank whose engine fails still takes part, with an empty card, so that the others learn of it instead of waiting.
   Result<RankCard> card = mine.engine->open(rank_, agreement.layout);
   const auto cards = TRY(mine.oob->all_gather_value(card.ok() ? *card : RankCard{}));
   TRY(card.status());
@@ -52,7 +57,8 @@ Status Communicator::connect(const UniqueId& id, const InitOptions& options) {
   TRY(check_duplicate_gpus(cards, config));
   TRY(mine.engine->connect(cards, *mine.oob));
   agreement.limits.form = mine.engine->form();
-  mine.planner = std::make_unique<Planner>(rank_, agreement.limits, agreement.rooms);
+  mine.planner = std::make_unique<Planner>(rank_, TRY(agree_on_selection(agreement.limits, config, *mine.oob)),
+                                           agreement.rooms);
   return Status();
 }
 

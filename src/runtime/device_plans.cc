@@ -29,7 +29,7 @@ Result<size_t> refs_of(const PlanView& view, size_t steps) {
     if (const uint32_t operands = uint32_t{step.sources} + step.sinks; operands > kMaxOperands) {
       return fail(Code::kInvalidUsage,
                   "a plan for this many GPU ranks has a step of {} sources and sinks, {} are possible; try "
-                  "TALARIA_ALGO=ring", operands, kMaxOperands);
+                  "NCCL_ALGO=ring", operands, kMaxOperands);
     }
     refs = std::max<size_t>(refs, size_t{step.first_ref} + step.sources + step.sinks);
   }

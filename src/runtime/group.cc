@@ -1,6 +1,7 @@
 #include "runtime/group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <system_error>
 #include <thread>
 
@@ -40,9 +41,12 @@ Status Group::end() {
 // Ranks wait for each other inside init, so each needs a thread. One that fails ends the others.
 Status Group::run_inits(std::vector<InitJob> jobs) {
   std::vector<Status> results(jobs.size());
+  std::atomic<const Status*> failed{nullptr};  // the first in time: the others may only have been ended by it
   const auto run = [&](size_t i) {
     results[i] = jobs[i].comm->init(jobs[i].id, jobs[i].options, jobs[i].config);
     if (results[i].ok()) return;
+    const Status* none = nullptr;
+    failed.compare_exchange_strong(none, &results[i]);
     for (const InitJob& job : jobs) job.comm->abort();
   };
   std::vector<std::thread> threads;
@@ -54,6 +58,7 @@ Status Group::run_inits(std::vector<InitJob> jobs) {
       });
     } catch (const std::system_error& error) {
       results[i] = fail(Code::kSystem, "no thread for init {} of {}: {}", i + 1, jobs.size(), error.what());
+      failed = &results[i];
       for (const InitJob& job : jobs) job.comm->abort();
       break;
     }
@@ -61,11 +66,8 @@ Status Group::run_inits(std::vector<InitJob> jobs) {
   if (!jobs.empty()) run(0);
   for (std::thread& thread : threads) thread.join();
 
-  const auto failed = std::find_if(results.begin(), results.end(), [](const Status& status) { return !status.ok(); });
-  for (InitJob& job : jobs) {
-    *job.out = failed == results.end() ? job.comm.release() : nullptr;
-  }
-  return failed == results.end() ? Status() : *failed;
+  for (InitJob& job : jobs) *job.out = failed == nullptr ? job.comm.release() : nullptr;
+  return failed == nullptr ? Status() : *failed.load();
 }
 
 Status Group::run_calls(const Calls& calls) {

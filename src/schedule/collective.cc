@@ -9,4 +9,6 @@ const char* name_of(Operation operation) {
   return kNames[static_cast<int>(operation)];
 }
 
+const char* name_of(Channel channel) { return is_packet(channel) ? "packet" : "bulk"; }
+
 }  // namespace talaria

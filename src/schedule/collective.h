@@ -55,6 +55,7 @@ constexpr bool writes_output(Operation operation, bool is_root) {
 // How messages travel: which memory and which flags (design §6).
 enum class Channel : uint8_t { kCollectivePacket, kCollectiveBulk, kPointBulk };
 inline constexpr int kChannels = 3;
+const char* name_of(Channel channel);  // "packet" or "bulk"
 constexpr bool is_packet(Channel channel) { return channel == Channel::kCollectivePacket; }
 
 }  // namespace talaria

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
+
 namespace talaria {
 
-Planner::Planner(uint32_t rank, const ChoiceLimits& limits, const ChannelRoom (&rooms)[kChannels])
-    : rank_(rank), limits_(limits) {
+Planner::Planner(uint32_t rank, Selection selection, const ChannelRoom (&rooms)[kChannels])
+    : rank_(rank), selection_(std::move(selection)) {
   std::copy(std::begin(rooms), std::end(rooms), rooms_);
 }
 
@@ -19,14 +21,17 @@ Result<Planned> Planner::plan(const Collective& collective) {
 }
 
 Result<Planned> Planner::make(const Collective& collective) {
-  const Choice choice = TRY(select(collective, limits_));
+  const Choice choice = TRY(select(collective, selection_));
   const Plan* plan = TRY(cached(choice, collective));
   const ChannelRoom& room = rooms_[static_cast<int>(choice.channel)];
   if (room.depth < plan->min_depth()) {
     return fail(Code::kInternal, "{} by {} needs {} slots per FIFO, the channel has {}", name_of(collective.operation),
                 choice.algorithm->name, plan->min_depth(), room.depth);
   }
-  return Planned{plan, chunking_for(collective, limits_.nranks, plan->blocks(), room.lanes, room.slot_bytes),
+  log_info(kLogTuning, "{}: {} bytes -> {} {} {}", name_of(collective.operation),
+           collective.count * bytes_of(collective.type), choice.algorithm->name, name_of(choice.channel),
+           choice.form == Form::kDirect ? "direct" : "staged");
+  return Planned{plan, chunking_for(collective, selection_.nranks, plan->blocks(), room.lanes, room.slot_bytes),
                  choice.channel};
 }
 
@@ -36,7 +41,7 @@ Result<const Plan*> Planner::cached(const Choice& choice, const Collective& coll
   std::unique_ptr<Plan>& plan = plans_[Key{choice.algorithm, collective.operation, root, choice.form}];
   if (plan == nullptr) {
     auto built = std::make_unique<Plan>(
-        choice.algorithm->build(Shape{collective.operation, root, rank_, limits_.nranks, choice.form}));
+        choice.algorithm->build(Shape{collective.operation, root, rank_, selection_.nranks, choice.form}));
     TRY(built->seal());
     plan = std::move(built);
   }

@@ -27,7 +27,7 @@ struct Planned {
 
 class Planner {
  public:
-  Planner(uint32_t rank, const ChoiceLimits& limits, const ChannelRoom (&rooms)[kChannels]);
+  Planner(uint32_t rank, Selection selection, const ChannelRoom (&rooms)[kChannels]);
   Result<Planned> plan(const Collective& collective);
 
  private:
@@ -44,7 +44,7 @@ class Planner {
   Recent recents_[kRecents];
 
   uint32_t rank_;
-  ChoiceLimits limits_;
+  Selection selection_;
   ChannelRoom rooms_[kChannels];
   std::map<Key, std::unique_ptr<Plan>> plans_;
 };

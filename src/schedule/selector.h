@@ -1,7 +1,7 @@
 // Selector: which algorithm and channel carry out a collective.
 //
-// An integer-only function of the call's arguments and of limits agreed at init; never of pointers, alignment or local
-// measurements, so that all ranks choose alike.
+// An integer-only function of the call's arguments and of what was agreed at init; never of pointers, alignment or
+// local measurements, so that all ranks choose alike.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,16 @@
 
 #include "base/status.h"
 #include "schedule/algorithm.h"
+#include "schedule/selection_table.h"
 
 namespace talaria {
 
-// The agreed inputs of the choice: equal on all ranks after init.
-struct ChoiceLimits {
+// Everything a choice depends on besides the call: equal on all ranks after init.
+struct Selection {
   uint32_t nranks = 1;
   Form form = Form::kStaged;
-  bool packets = false;            // the engine implements the packet channel
-  uint64_t one_shot_bytes = 0;     // all-reduce, reduce: most bytes, size · (nranks-1), a rank receives in one shot
-  uint64_t one_shot_packet_bytes = 0;  // of those, most that go as packets
-  uint64_t packet_bytes = 0;       // other operations: largest block sent as packets
-  std::string algorithm;           // TALARIA_ALGO, empty: free choice
-  std::string protocol;            // TALARIA_PROTO, empty: free choice
+  SelectionTable table{};
+  std::string algorithms, protocols;  // NCCL_ALGO, NCCL_PROTO as given, for messages
 };
 
 struct Choice {
@@ -30,7 +27,7 @@ struct Choice {
   Channel channel;
 };
 
-// kInvalidUsage when TALARIA_ALGO or TALARIA_PROTO names nothing known.
-Result<Choice> select(const Collective& collective, const ChoiceLimits& limits);
+// kInvalidUsage naming NCCL_ALGO and NCCL_PROTO when they leave nothing for the operation.
+Result<Choice> select(const Collective& collective, const Selection& selection);
 
 }  // namespace talaria

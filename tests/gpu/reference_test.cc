@@ -42,11 +42,11 @@ std::vector<std::byte> random_floats(DataType type, size_t count, std::mt19937_6
 
 // A world whose communicator was told which algorithm and protocol to use.
 std::unique_ptr<World> forced_world(uint32_t nranks, const char* algorithm, const char* protocol) {
-  setenv("TALARIA_ALGO", algorithm, 1);
-  setenv("TALARIA_PROTO", protocol, 1);
+  setenv("NCCL_ALGO", algorithm, 1);
+  setenv("NCCL_PROTO", protocol, 1);
   auto world = World::create(nranks);
-  unsetenv("TALARIA_ALGO");
-  unsetenv("TALARIA_PROTO");
+  unsetenv("NCCL_ALGO");
+  unsetenv("NCCL_PROTO");
   return world;
 }
 

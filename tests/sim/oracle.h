@@ -16,7 +16,8 @@ using Bytes = std::vector<std::byte>;
 
 enum class AdditionOrder : uint8_t {
   kRanks,  // 0, 1, …, n-1, rounded once
-  kRing,   // all-reduce: block b starts at rank b; reduce-scatter: at rank b+1; reduce: behind the root. Rounded per hop
+  kRing,   // from rank to rank, rounded at each hop. All-reduce: block b starts at rank b; reduce-scatter: at rank b+1;
+           // reduce: behind the root
 };
 
 struct OracleRules {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,14 +50,73 @@ TEST(Agreement, SmallestMaximumOfCtasWins) {
   EXPECT_EQ(bulk_lanes(all), 12u);
 }
 
-TEST(Agreement, ADifferingVariableIsNamedWithRanksAndValues) {
+// The inputs of three CPU ranks of which the last was told something else.
+std::vector<ChoiceInputs> inputs_with(std::string Config::*field, const std::string& odd, const std::string& others) {
+  const std::unique_ptr<Engine> engine = make_host_engine(read_config());
+  std::vector<ChoiceInputs> all;
+  for (int r = 0; r < 3; ++r) {
+    Config config = read_config();
+    config.*field = r == 2 ? odd : others;
+    all.push_back(choice_inputs_of(config, *engine, 0, 0));
+  }
+  return all;
+}
+
+TEST(Agreement, EachVariableThatMustBeEqualIsNamedWithRanksAndValues) {
+  int compared = 0;
+  for (const ConfigRow& row : config_rows()) {
+    if (row.agreed != Agreed::kEqual) continue;
+    ++compared;
+    const auto* field = std::get_if<std::string Config::*>(&row.field);
+    ASSERT_NE(field, nullptr) << row.name;
+    EXPECT_EQ(agree(inputs_with(*field, "ring", "Tree")).status().code(), Code::kInvalidUsage) << row.name;
+    EXPECT_EQ(std::string(last_error_text()),
+              std::string(row.name) +
+                  " differs: \"Tree\" on rank 0, \"ring\" on rank 2; set it alike on all ranks");
+    // Equal but for the case; different only behind what messages show.
+    EXPECT_TRUE(agree(inputs_with(*field, "ring", "RING")).ok()) << row.name;
+    const std::string beginning(100, 'x');
+    EXPECT_FALSE(agree(inputs_with(*field, beginning + "a", beginning + "b")).ok()) << row.name;
+  }
+  EXPECT_GE(compared, 2);
+  EXPECT_LE(compared, kMostChoices);
+}
+
+TEST(Agreement, ARankThatCannotGoOnIsNamed) {
   auto all = gpu_ranks(3, 3);
-  std::strcpy(all[2].algorithm, "ring");
-  EXPECT_EQ(agree(all).status().code(), Code::kInvalidUsage);
-  const std::string text = last_error_text();
-  EXPECT_NE(text.find("TALARIA_ALGO"), std::string::npos) << text;
-  EXPECT_NE(text.find("rank 2"), std::string::npos) << text;
-  EXPECT_NE(text.find("ring"), std::string::npos) << text;
+  all[1].failed = true;
+  EXPECT_EQ(agree(all).status().code(), Code::kRemote);
+  EXPECT_STREQ(last_error_text(), "rank 1 could not set itself up; see its log");
+}
+
+// A channel between ranks that all say what this one says, but for one whose answers are spoilt.
+class Echo : public OutOfBand {
+ public:
+  explicit Echo(uint32_t rank, uint32_t spoilt) : rank_(rank), spoilt_(spoilt) {}
+  uint32_t rank() const override { return rank_; }
+  uint32_t nranks() const override { return 3; }
+  Status barrier() override { return Status(); }
+  Status all_gather(std::span<std::byte> all) override {
+    const size_t part = all.size() / nranks();
+    for (uint32_t r = 0; r < nranks(); ++r) {
+      if (r != rank_) std::memcpy(all.data() + r * part, all.data() + rank_ * part, part);
+      if (r == spoilt_ && part == sizeof(uint64_t)) all[r * part] ^= std::byte{1};
+    }
+    return Status();
+  }
+
+ private:
+  uint32_t rank_, spoilt_;
+};
+
+TEST(Agreement, TheTableOfRankZeroIsComparedByWhatItMeans) {
+  ChoiceLimits limits = agree(gpu_ranks(3, 3))->limits;
+  Echo agreeing(0, 7), odd(0, 2);
+  const Result<Selection> selection = agree_on_selection(limits, read_config(), agreeing);
+  ASSERT_TRUE(selection.ok());
+  EXPECT_EQ(hash_of(Result<Selection>(selection)->table), hash_of(fill_selection_table(limits)));
+  EXPECT_EQ(agree_on_selection(limits, read_config(), odd).status().code(), Code::kInvalidUsage);
+  EXPECT_NE(std::string(last_error_text()).find("rank 2"), std::string::npos) << last_error_text();
 }
 
 TEST(Agreement, CpuAndGpuRanksDoNotMix) {

@@ -184,7 +184,7 @@ class HostThreads : public testing::TestWithParam<Setting> {};
 class HostProcesses : public testing::TestWithParam<Setting> {};
 
 TEST_P(HostThreads, EqualTheSimulatorBitForBit) {
-  const test::ScopedVariable algorithm("TALARIA_ALGO", GetParam().algorithm), fault("TALARIA_FAULT", GetParam().fault);
+  const test::ScopedVariable algorithm("NCCL_ALGO", GetParam().algorithm), fault("TALARIA_FAULT", GetParam().fault);
   for (uint32_t nranks : {2u, 3u, 5u}) {
     const auto expectations = simulate_all(trials_for(nranks, GetParam().algorithm, GetParam().form, 100 + nranks));
     test::run_thread_ranks(static_cast<int>(nranks), comparison(expectations));
@@ -192,7 +192,7 @@ TEST_P(HostThreads, EqualTheSimulatorBitForBit) {
 }
 
 TEST_P(HostProcesses, EqualTheSimulatorBitForBit) {
-  const test::ScopedVariable algorithm("TALARIA_ALGO", GetParam().algorithm);
+  const test::ScopedVariable algorithm("NCCL_ALGO", GetParam().algorithm);
   for (uint32_t nranks : {2u, 3u, 8u}) {
     const auto expectations = simulate_all(trials_for(nranks, GetParam().algorithm, GetParam().form, 200 + nranks));
     test::run_process_ranks(static_cast<int>(nranks), comparison(expectations));

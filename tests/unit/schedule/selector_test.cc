@@ -9,6 +9,15 @@
 namespace talaria {
 namespace {
 
+// The choice by a table that was filled from `limits`.
+Selection by(const ChoiceLimits& limits) {
+  return {limits.nranks, limits.form, fill_selection_table(limits), "algorithms", "protocols"};
+}
+
+Result<Choice> select(const Collective& collective, const ChoiceLimits& limits) {
+  return talaria::select(collective, by(limits));
+}
+
 ChoiceLimits limits() {
   ChoiceLimits limits;
   limits.nranks = 4;
@@ -58,31 +67,24 @@ TEST(Selector, DirectFormIsTakenOnlyWhereItIsServed) {
   direct.form = Form::kDirect;
   direct.packets = false;
   EXPECT_EQ(select(all_reduce(10000), direct)->form, Form::kDirect);
-  direct.algorithm = "ring";
+  direct.filter = *parse_selection("ring", "");
   EXPECT_EQ(select(all_reduce(10000), direct)->form, Form::kStaged);
 }
 
-TEST(Selector, ForcedAlgorithmYieldsWhereItDoesNotServe) {
+TEST(Selector, WhatTheFilterLeavesNothingForIsInvalidUsageNamingBothVariables) {
   ChoiceLimits forced = limits();
-  forced.algorithm = "one_shot";
+  forced.filter = *parse_selection("one_shot", "");
   const Collective gather{Operation::kAllGather, DataType::kInt8, ReduceOp::kNone, 0, 100};
-  EXPECT_STREQ(select(gather, forced)->algorithm->name, "two_shot");
-}
-
-TEST(Selector, UnknownNamesAreInvalidUsageThatSaysWhatIsKnown) {
-  ChoiceLimits unknown = limits();
-  unknown.algorithm = "butterfly";
-  EXPECT_EQ(select(all_reduce(1), unknown).status().code(), Code::kInvalidUsage);
-  EXPECT_NE(std::string(last_error_text()).find("butterfly"), std::string::npos);
-  EXPECT_NE(std::string(last_error_text()).find("two_shot"), std::string::npos);
-  unknown = limits();
-  unknown.protocol = "LL";
-  EXPECT_EQ(select(all_reduce(1), unknown).status().code(), Code::kInvalidUsage);
+  const Selection selection{forced.nranks, forced.form, fill_selection_table(forced), "one_shot", "LL"};
+  EXPECT_EQ(talaria::select(gather, selection).status().code(), Code::kInvalidUsage);
+  EXPECT_STREQ(last_error_text(), "No algorithm/protocol available for function AllGather with datatype int8. "
+                                  "NCCL_ALGO was set to one_shot. NCCL_PROTO was set to LL.");
+  EXPECT_TRUE(talaria::select(all_reduce(1), selection).ok());
 }
 
 TEST(Planner, KeepsOnePlanForAllSizesOfAShape) {
   const ChannelRoom rooms[kChannels] = {{4, 4, 4096}, {4, 4, 4096}, {1, 4, 4096}};
-  Planner planner(1, limits(), rooms);
+  Planner planner(1, by(limits()), rooms);
   const Planned a = *planner.plan(all_reduce(10000));
   const Planned b = *planner.plan(all_reduce(20000));
   EXPECT_EQ(a.plan, b.plan);
@@ -91,7 +93,7 @@ TEST(Planner, KeepsOnePlanForAllSizesOfAShape) {
 
 TEST(Planner, KeepsAPlanForEachRootOfARootedOperation) {
   const ChannelRoom rooms[kChannels] = {{4, 4, 4096}, {4, 4, 4096}, {1, 4, 4096}};
-  Planner planner(1, limits(), rooms);
+  Planner planner(1, by(limits()), rooms);
   for (Operation operation : {Operation::kBroadcast, Operation::kReduce, Operation::kGather, Operation::kScatter}) {
     Collective collective{operation, DataType::kInt8, ReduceOp::kSum, 1, 100};
     const Plan* mine = planner.plan(collective)->plan;
@@ -104,8 +106,8 @@ TEST(Planner, KeepsAPlanForEachRootOfARootedOperation) {
 TEST(Planner, RefusesARingOnOneSlot) {
   const ChannelRoom rooms[kChannels] = {{4, 1, 4096}, {4, 1, 4096}, {1, 1, 4096}};
   ChoiceLimits forced = limits();
-  forced.algorithm = "ring";
-  Planner planner(0, forced, rooms);
+  forced.filter = *parse_selection("ring", "");
+  Planner planner(0, by(forced), rooms);
   EXPECT_EQ(planner.plan(all_reduce(10000)).status().code(), Code::kInternal);
 }
 

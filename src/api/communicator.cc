@@ -1,5 +1,8 @@
 // Entry points that create, end and question communicators.
 #include <bit>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "api/boundary.h"
 #include "api/init_options.h"
@@ -11,7 +14,7 @@ namespace {
 struct RankPlace {
   int nranks;
   int rank;
-  const ncclUniqueId& id;
+  std::span<const ncclUniqueId> ids;
 };
 
 Status init_one(const char* function, ncclComm_t* comm, const RankPlace& place, const ncclConfig_t* config) {
@@ -21,11 +24,13 @@ Status init_one(const char* function, ncclComm_t* comm, const RankPlace& place, 
   if (place.nranks < 1 || place.rank < 0 || place.rank >= place.nranks) {
     return fail(Code::kInvalidArgument, "Invalid rank requested : {}/{}", place.rank, place.nranks);
   }
-  const UniqueId meeting = std::bit_cast<UniqueId>(place.id);
-  if (meeting.magic != UniqueId::kMagic) {
+  std::vector<UniqueId> meetings;
+  for (const ncclUniqueId& id : place.ids) {
+    meetings.push_back(std::bit_cast<UniqueId>(id));
+    if (meetings.back().magic == UniqueId::kMagic) continue;
     return fail(Code::kInvalidArgument, "{} : commId was not made by this library's ncclGetUniqueId", function);
   }
-  return init_rank(communicators_of(comm), place.nranks, meeting, place.rank, options);
+  return init_rank(communicators_of(comm), place.nranks, std::move(meetings), place.rank, options);
 }
 
 // `query` is one of the runtime's int-valued questions.
@@ -64,17 +69,28 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId) {
 
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
   return guarded_in_group("CommInitRank",
-                          [&] { return init_one("CommInitRank", comm, {nranks, rank, commId}, nullptr); });
+                          [&] { return init_one("CommInitRank", comm, {nranks, rank, {&commId, 1}}, nullptr); });
 }
 
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                      ncclConfig_t* config) {
   return guarded_in_group("CommInitRankConfig",
-                          [&] { return init_one("CommInitRankConfig", comm, {nranks, rank, commId}, config); });
+                          [&] { return init_one("CommInitRankConfig", comm, {nranks, rank, {&commId, 1}}, config); });
 }
 
-ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int, int, int, ncclUniqueId*, ncclConfig_t*) {
-  return refuse_new_communicator("ncclCommInitRankScalable", newcomm);
+ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId, ncclUniqueId* commIds,
+                                       ncclConfig_t* config) {
+  return guarded_in_group("CommInitRankScalable", [&]() -> Status {
+    TRY(check_pointer(newcomm, "CommInitRankScalable", "newcomm"));
+    *newcomm = nullptr;
+    TRY(check_pointer(commIds, "CommInitRankScalable", "commIds"));
+    if (nId < 1 || nId > nranks) {
+      return fail(Code::kInvalidArgument, "CommInitRankScalable : {} ids for {} ranks; expected 1 to {}", nId, nranks,
+                  nranks);
+    }
+    const std::span<const ncclUniqueId> ids(commIds, static_cast<size_t>(nId));
+    return init_one("CommInitRankScalable", newcomm, {nranks, myrank, ids}, config);
+  });
 }
 
 ncclResult_t pncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist) {

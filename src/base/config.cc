@@ -18,6 +18,15 @@ const ConfigRow kRows[] = {
     {"NCCL_HOSTID", &Config::host_id, "", "overrides the identity of this machine"},
     {"NCCL_SOCKET_RETRY_CNT", &Config::socket_retry_count, "34", "connection attempts before giving up"},
     {"NCCL_SOCKET_RETRY_SLEEP_MSEC", &Config::socket_retry_sleep_msec, "100", "pause between attempts, grows linearly"},
+    {"NCCL_UID_STAGGER_THRESHOLD", &Config::uid_stagger_threshold, "256",
+     "with more ranks per root than this, they come to it one after another"},
+    {"NCCL_UID_STAGGER_RATE", &Config::uid_stagger_rate, "7000", "how many of them per second"},
+    {"NCCL_ENABLE_VERSION_CHECK", &Config::enable_version_check, "1",
+     "0 only warns of a peer with other plans of another version; the bootstrap protocol must always be the same"},
+    {"TALARIA_PORT_RANGE", &Config::port_range, "",
+     "first-last: the ports at which to listen for peers; NCCL_COMM_ID names its own"},
+    {"TALARIA_INIT_TIMEOUT", &Config::init_timeout_sec, "0",
+     "seconds after which init stops waiting and names the ranks that have not come; 0 waits for ever"},
     {"NCCL_MULTI_RANK_GPU_ENABLE", &Config::multi_rank_gpu_enable, "0", "1 allows several ranks on one GPU"},
     {"NCCL_MAX_CTAS", &Config::max_ctas, "0", "most blocks of a rank per kernel; 0 leaves it to the library",
      Agreed::kLeast},
@@ -34,7 +43,8 @@ const ConfigRow kRows[] = {
     {"TALARIA_DEVICE", &Config::device, "", "host runs every rank on the CPU even where GPUs are visible"},
     {"TALARIA_FUSED", &Config::fused, "1", "0 interprets every plan on GPUs instead of using hand-fused kernel paths"},
     {"TALARIA_FAULT", &Config::fault, "",
-     "test hook: flip inverts one bit of every result of rank 0, stage denies direct access to odd CPU ranks"},
+     "test hook: flip inverts one bit of every result of rank 0, stage denies direct access to odd CPU ranks,"
+     " version claims other plans than the other ranks have"},
 };
 
 int64_t parse_number(const ConfigRow& row, const std::string& text) {

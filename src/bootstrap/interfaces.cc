@@ -18,10 +18,10 @@ bool is_bridge(std::string_view name) { return name.starts_with("docker") || nam
 // Lower is better. What the user named is not held against it, except that tunnels and link-local addresses lead to
 // fewer peers whoever asked for them.
 int reluctance(const Interface& interface, bool named_by_user) {
-  if (!named_by_user && interface.loopback) return 4;
-  if (!named_by_user && is_bridge(interface.name)) return 3;
-  if (interface.tunnel) return 2;
-  return is_link_local(interface.address) ? 1 : 0;
+  const int narrow = is_link_local(interface.address) ? 1 : 0;
+  if (!named_by_user && interface.loopback) return 6 + narrow;
+  if (!named_by_user && is_bridge(interface.name)) return 4 + narrow;
+  return (interface.tunnel ? 2 : 0) + narrow;
 }
 
 std::string describe(std::span<const Interface> found) {

@@ -40,15 +40,16 @@ Greeting make_greeting(const Secret& secret, uint32_t rank, uint32_t nranks) {
   greeting.version = Greeting::kVersion;
   greeting.rank = rank;
   greeting.nranks = nranks;
+  greeting.nroots = 1;
   greeting.process = getpid();
   host_name().copy(greeting.host, sizeof(greeting.host) - 1);
   return greeting;
 }
 
 std::string describe(const Greeting& greeting) {
-  const size_t length = strnlen(greeting.host, sizeof(greeting.host));
-  return fmt::format("rank {} (host {}, process {})", greeting.rank, std::string_view(greeting.host, length),
-                     greeting.process);
+  std::string host(greeting.host, strnlen(greeting.host, sizeof(greeting.host)));
+  std::ranges::replace_if(host, [](char c) { return c <= ' ' || c > '~'; }, '?');  // it may end up on a terminal
+  return fmt::format("rank {} (host {}, process {})", greeting.rank, host, greeting.process);
 }
 
 Lobby::Lobby(UniqueFd listener, const Secret& secret, const LobbyLimits& limits)

@@ -30,15 +30,19 @@ struct Secret {
 // Equal? In constant time, so that timing tells nothing about a secret.
 bool same_proof(const Proof& a, const Proof& b);
 
-// What a rank sends first on every bootstrap connection. `proof` and `version` keep their place in every version.
+// What a rank sends first on every bootstrap connection. `proof`, `version` and `rank` keep their place in every
+// version, and no version sends fewer bytes.
 struct Greeting {
-  static constexpr uint32_t kVersion = 1;
+  static constexpr uint32_t kVersion = 2;
   Proof proof;
   uint32_t version;
   uint32_t rank, nranks;
   int32_t process;         // for messages only
-  SocketAddress listener;  // where the rank awaits its ring predecessor; unused between ring neighbours
-  char host[68];           // for messages only; NUL-terminated
+  // What follows is for a root; ring neighbours leave it zero.
+  SocketAddress listener;  // where the rank awaits its ring predecessor
+  uint32_t root, nroots;   // which of how many roots it believes to talk to
+  uint32_t patience_msec;  // how long it waits for the others to come; 0: for ever
+  char host[56];           // for messages only; NUL-terminated
 };
 static_assert(sizeof(Greeting) == 128);
 

@@ -28,6 +28,7 @@ enum class Departure : uint32_t {
   kMismatch,  // it met another call than its own
   kFailed,    // it gave up an operation half done
   kMissed,    // it left, but others still waited for it
+  kAbsent,    // it did not come, or not take part in init, in time (TALARIA_INIT_TIMEOUT)
   kLeft,      // it destroyed its communicator, which harms nobody who does not wait for it
 };
 constexpr bool is_fault(Departure how) { return how != Departure::kPresent && how != Departure::kLeft; }
@@ -77,7 +78,10 @@ class OutOfBand {
   }
 };
 
-// Joins the communicator of `id`. `abort` may be set by another thread at any time; it must outlive the result.
+// Joins the communicator of `ids`, the same on all ranks, each of which is a meeting point for its share of the ranks
+// (root_share.h). `abort` may be set by another thread at any time; it must outlive the result.
+Result<std::unique_ptr<OutOfBand>> rendezvous(std::span<const UniqueId> ids, uint32_t rank, uint32_t nranks,
+                                              const Config& config, const std::atomic<bool>& abort);
 Result<std::unique_ptr<OutOfBand>> rendezvous(const UniqueId& id, uint32_t rank, uint32_t nranks, const Config& config,
                                               const std::atomic<bool>& abort);
 

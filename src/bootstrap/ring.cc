@@ -32,6 +32,8 @@ std::string describe(const Departed& departed) {
     case Departure::kMismatch: return fmt::format("rank {} met a mismatched call", departed.rank);
     case Departure::kFailed: return fmt::format("rank {} gave up an operation; see its log", departed.rank);
     case Departure::kMissed: return fmt::format("rank {} left although others waited for it", departed.rank);
+    case Departure::kAbsent:
+      return fmt::format("rank {} has not come in time (TALARIA_INIT_TIMEOUT)", departed.rank);
     case Departure::kLeft: return fmt::format("rank {} left (its communicator was destroyed)", departed.rank);
   }
   return fmt::format("rank {} departed", departed.rank);
@@ -62,10 +64,10 @@ void send_notice(int socket, const Departed& departed) {
   [[maybe_unused]] const ssize_t sent = send(socket, &header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-Ring::Ring(RingSockets sockets, uint32_t rank, uint32_t nranks, const std::atomic<bool>& abort)
-    : sockets_(std::move(sockets)), rank_(rank), nranks_(nranks), abort_(abort), owner_(getpid()),
-      backward_{sockets_.predecessor.get(), predecessor()}, forward_{sockets_.successor.get(), successor()},
-      departures_(nranks) {}
+Ring::Ring(RingSockets sockets, uint32_t rank, uint32_t nranks, const std::atomic<bool>& abort, double timeout_usec)
+    : sockets_(std::move(sockets)), rank_(rank), nranks_(nranks), abort_(abort), timeout_usec_(timeout_usec),
+      owner_(getpid()), backward_{sockets_.predecessor.get(), predecessor()},
+      forward_{sockets_.successor.get(), successor()}, departures_(nranks) {}
 
 Ring::~Ring() {
   if (getpid() != owner_) return;
@@ -97,6 +99,7 @@ Status Ring::all_gather(std::span<std::byte> all) {
 }
 
 Status Ring::exchange(Transfer out, Transfer in) {
+  double until_usec = now_usec() + timeout_usec_;
   for (;;) {
     if (abort_.load(std::memory_order_relaxed)) {
       const uint32_t awaited = in.complete() ? successor() : predecessor();
@@ -108,7 +111,8 @@ Status Ring::exchange(Transfer out, Transfer in) {
     TRY(push(out));
     TRY(pull(in, out.header));
     if (out.complete() && in.complete()) return Status();
-    if (out.done + in.done == before) TRY(wait(out, in));
+    if (out.done + in.done == before) TRY(wait(out, in, until_usec));
+    else until_usec = now_usec() + timeout_usec_;
   }
 }
 
@@ -157,14 +161,19 @@ Status Ring::check(const RingHeader& got, const RingHeader& expected) {
                          got.sequence, got.bytes));
 }
 
-Status Ring::wait(const Transfer& out, const Transfer& in) {
+Status Ring::wait(const Transfer& out, const Transfer& in, double until_usec) {
   // Entries that must not wake us have no descriptor: poll reports a hang-up whatever it is asked for.
   pollfd entries[2] = {
       {in.complete() ? -1 : sockets_.predecessor.get(), POLLIN, 0},
       {successor_left_ ? -1 : sockets_.successor.get(), static_cast<short>(out.complete() ? POLLIN : POLLIN | POLLOUT),
        0}};
-  const int error = wait_for(entries, Patience{abort_});
+  const int error = wait_for(entries, Patience{abort_, until_usec});
   if (error == ECANCELED) return Status();  // exchange() sees the flag
+  if (error == ETIMEDOUT) {
+    // The part that does not come is that of the rank to blame, whoever was to pass it on.
+    const uint32_t owner = (predecessor() + nranks_ - out.header.step) % nranks_;
+    return lost({in.complete() ? successor() : owner, Departure::kAbsent});
+  }
   if (error != 0) return fail(Code::kSystem, "rank {} of {}: poll failed: {}", rank_, nranks_, strerror(error));
   if ((entries[1].revents & ~POLLOUT) != 0) return listen_to_successor(!out.complete());
   return Status();

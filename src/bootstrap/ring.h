@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -45,7 +46,9 @@ struct RingSockets {
 
 class Ring : public OutOfBand {
  public:
-  Ring(RingSockets sockets, uint32_t rank, uint32_t nranks, const std::atomic<bool>& abort);
+  // A collective call that hears nothing for `timeout_usec` fails.
+  Ring(RingSockets sockets, uint32_t rank, uint32_t nranks, const std::atomic<bool>& abort,
+       double timeout_usec = std::numeric_limits<double>::infinity());
   ~Ring() override;
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
@@ -73,7 +76,7 @@ class Ring : public OutOfBand {
   Status push(Transfer& out);
   Status pull(Transfer& in, const RingHeader& expected);
   Status check(const RingHeader& got, const RingHeader& expected);
-  Status wait(const Transfer& out, const Transfer& in);
+  Status wait(const Transfer& out, const Transfer& in, double until_usec);
   Status listen_to_successor(bool still_sending);
   Status lost(const Departed& departed);
   Status break_ring(const Departed& departed, Status status);
@@ -92,6 +95,7 @@ class Ring : public OutOfBand {
   RingSockets sockets_;
   const uint32_t rank_, nranks_;
   const std::atomic<bool>& abort_;
+  const double timeout_usec_;
   const int owner_;              // process id: a forked child must not shut its parent's connections down
   std::mutex mutex_;             // guards what follows, except the atomics
   Side backward_, forward_;

@@ -1,8 +1,6 @@
 #include "bootstrap/root.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -19,7 +17,7 @@ namespace {
 
 // Replies fit the empty send buffer of a connection that has carried only the welcome; one that fails belongs to a rank
 // that is gone, which its ring neighbours will find out.
-void tell(Guest& guest, const Reply& reply) {
+void tell(const Guest& guest, const Reply& reply) {
   if (send(guest.socket.get(), &reply, sizeof(reply), MSG_NOSIGNAL) != sizeof(reply)) {
     log_info(kLogBootstrap, "Bootstrap: {} left before it was answered", describe(guest.greeting));
   }
@@ -34,86 +32,169 @@ bool has_left(const Guest& guest) {
 Reply refusal(Code code, const std::string& text) {
   Reply reply{};
   reply.code = static_cast<int32_t>(code);
+  reply.absent = Reply::kNobody;
   text.copy(reply.text, sizeof(reply.text) - 1);
   return reply;
 }
 
+// What is left of the process's descriptors is for the application.
+size_t seats_allowed(const RootLimits& limits) {
+  constexpr rlim_t kOthers = 64;
+  rlimit descriptors{};
+  if (limits.seats != 0) return limits.seats;
+  if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0 || descriptors.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return descriptors.rlim_cur - std::min(descriptors.rlim_cur, kOthers);
+}
+
 }  // namespace
+
+std::string list_ranks(const std::vector<uint32_t>& ranks, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    if (!text.empty()) text += ", ";
+    if (text.size() > most) return text + "...";
+    text += end - i == 1 ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[end - 1]);
+    i = end;
+  }
+  return text;
+}
 
 Root::Root(UniqueFd listener, const Secret& secret, const RootLimits& limits)
     : lobby_(std::move(listener), secret, limits.lobby), limits_(limits) {}
 
 void Root::run(int stop) {
+  std::vector<pollfd> watched;
+  std::vector<uint32_t> ranks;
   while (!finished()) {
-    std::vector<pollfd> watched{{stop, POLLIN, 0}};
-    for (const auto& [rank, guest] : seats_) watched.push_back({guest.socket.get(), POLLIN, 0});
+    watched.assign(1, {stop, POLLIN, 0});
+    ranks.clear();
+    for (const auto& [rank, guest] : seats_) {
+      watched.push_back({guest.socket.get(), POLLIN, 0});
+      ranks.push_back(rank);
+    }
     std::vector<Guest> guests = lobby_.wait(timeout_msec(), watched);
     if (watched[0].revents != 0) break;
-    // Looked at after the poll, so that a rank that left and came back finds its seat free.
-    const bool seats_stir = std::ranges::any_of(watched, [](const pollfd& entry) { return entry.revents != 0; });
-    if (seats_stir || !guests.empty()) drop_those_who_left();
-    for (Guest& guest : guests) seat(std::move(guest));
-    if (!failed_ && nranks_ != 0 && seats_.size() == nranks_) introduce_all();
-    else settle_complaint();
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if (watched[i + 1].revents != 0) drop_if_left(ranks[i]);
+    }
+    for (Guest& guest : guests) admit(std::move(guest));
+    if (!failed_ && nranks_ != 0 && seats_.size() == share_.awaited()) introduce_all();
+    else settle();
   }
   lobby_.close();
   for (auto& [rank, guest] : seats_) hang_up(guest.socket);
 }
 
 bool Root::finished() const {
-  return introduced_ || (failed_ && (told_ >= nranks_ || now_usec() >= deadline_usec_));
+  return introduced_ || (failed_ && (told_ >= share_.awaited() || now_usec() >= deadline_usec_));
 }
 
 int Root::timeout_msec() const {
-  if (complaint_.empty()) return -1;
-  return static_cast<int>(std::max(0.0, deadline_usec_ - now_usec()) / 1000) + 1;
+  double until = complaint_.empty() ? std::numeric_limits<double>::infinity() : deadline_usec_;
+  if (!failed_) until = std::min(until, patience_until_usec_);
+  constexpr double kLongest = 60e6;  // also keeps the number small
+  return static_cast<int>(std::clamp(until - now_usec(), 0.0, kLongest) / 1000) + 1;
+}
+
+void Root::admit(Guest guest) {
+  const Greeting& greeting = guest.greeting;
+  if (greeting.version != Greeting::kVersion) {
+    // Its other words may mean something else. Those who come later are to be told as well, so it counts as one of
+    // the ranks.
+    if (nranks_ == 0) share_ = share_of(0, std::max(greeting.rank + 1, greeting.nranks), 1);
+    ++told_;
+    complain(Code::kInvalidUsage,
+             fmt::format("Mismatched NCCL version detected : rank {} speaks version {} of Talaria's bootstrap "
+                         "protocol, the root speaks version {}", greeting.rank, greeting.version, Greeting::kVersion));
+    return tell(guest, refusal(code_, complaint_));
+  }
+  if (const Reply nonsense = refuse_nonsense(greeting); nonsense.code != 0) {
+    log_warn("Bootstrap: {}", nonsense.text);
+    return tell(guest, nonsense);
+  }
+  // Before it is asked whether the seat is free: a rank that left may have come back.
+  drop_if_left(greeting.rank);
+  if (!refuse_conflict(guest)) seat(std::move(guest));
+}
+
+Reply Root::refuse_nonsense(const Greeting& greeting) const {
+  const std::string who = describe(greeting);
+  if (greeting.rank >= greeting.nranks) {
+    return refusal(Code::kInvalidArgument,
+                   fmt::format("{} is out of range: the communicator has {} ranks", who, greeting.nranks));
+  }
+  if (greeting.root >= greeting.nroots || greeting.nroots > greeting.nranks) {
+    return refusal(Code::kInvalidArgument, fmt::format("{} came to root {} of {}, for {} ranks", who, greeting.root,
+                                                       greeting.nroots, greeting.nranks));
+  }
+  const RootShare share = share_of(greeting.root, greeting.nranks, greeting.nroots);
+  if (!share.holds(greeting.rank) && greeting.rank != share.visitor) {
+    return refusal(Code::kInvalidArgument, fmt::format("{} came to root {} of {}, which serves ranks {}-{} only", who,
+                                                       greeting.root, greeting.nroots, share.first, share.end - 1));
+  }
+  if (const size_t allowed = seats_allowed(limits_); share.awaited() > allowed) {
+    return refusal(Code::kSystem,
+                   fmt::format("one root for {} ranks needs more descriptors than its process may have, which leaves "
+                               "{} for them: raise 'ulimit -n' there, or spread the ranks over {} ids with "
+                               "ncclCommInitRankScalable", share.size(), allowed,
+                               greeting.nranks / std::max<size_t>(1, allowed - 1) + 1));
+  }
+  return Reply{};
+}
+
+// True if it has been told that it, or the whole rendezvous, cannot go on.
+bool Root::refuse_conflict(Guest& guest) {
+  const Greeting& greeting = guest.greeting;
+  const std::string who = describe(greeting);
+  if (failed_) {
+    ++told_;
+  } else if (!seats_.empty() && greeting.nranks != nranks_) {
+    complain(Code::kInvalidUsage, fmt::format("{} joined with {} ranks, but {} with {} ranks", who, greeting.nranks,
+                                              describe(seats_.begin()->second.greeting), nranks_));
+    ++told_;
+  } else if (!seats_.empty() && (greeting.root != root_ || greeting.nroots != nroots_)) {
+    complain(Code::kInvalidUsage,
+             fmt::format("{} has this id as number {} of {}, but {} as number {} of {}: all ranks must give the same "
+                         "ids in the same order", who, greeting.root, greeting.nroots,
+                         describe(seats_.begin()->second.greeting), root_, nroots_));
+    ++told_;
+  } else if (const auto taken = seats_.find(greeting.rank); taken != seats_.end()) {
+    complain(Code::kInvalidUsage, fmt::format("{} and {} joined as the same rank", who,
+                                              describe(taken->second.greeting)));
+  } else {
+    return false;
+  }
+  Reply reply = refusal(code_, complaint_);
+  reply.absent = absent_;
+  tell(guest, reply);
+  return true;
 }
 
 void Root::seat(Guest guest) {
   const Greeting& greeting = guest.greeting;
-  const std::string who = describe(greeting);
-  if (greeting.version != Greeting::kVersion) {
-    const std::string text = fmt::format("{} speaks version {} of the bootstrap protocol, the root speaks version {}",
-                                         who, greeting.version, Greeting::kVersion);
-    log_warn("Bootstrap: {}", text);
-    return tell(guest, refusal(Code::kInvalidUsage, text));
-  }
-  if (greeting.rank >= greeting.nranks) {
-    const std::string text = fmt::format("{} is out of range: the communicator has {} ranks", who, greeting.nranks);
-    log_warn("Bootstrap: {}", text);
-    return tell(guest, refusal(Code::kInvalidArgument, text));
-  }
-  if (failed_) {
-    ++told_;
-    return tell(guest, refusal(code_, complaint_));
-  }
-  if (nranks_ != 0 && greeting.nranks != nranks_ && !seats_.empty()) {
-    complain(Code::kInvalidUsage, fmt::format("{} joined with {} ranks, but {} with {} ranks", who, greeting.nranks,
-                                              describe(seats_.begin()->second.greeting), nranks_));
-    ++told_;
-    return tell(guest, refusal(code_, complaint_));
-  }
-  if (const auto taken = seats_.find(greeting.rank); taken != seats_.end()) {
-    complain(Code::kInvalidUsage, fmt::format("{} and {} joined as the same rank", who,
-                                              describe(taken->second.greeting)));
-    return tell(guest, refusal(code_, complaint_));
-  }
   nranks_ = greeting.nranks;
-  log_info(kLogBootstrap, "Bootstrap: {} of {} has arrived, {} present", who, nranks_, seats_.size() + 1);
+  root_ = greeting.root;
+  nroots_ = greeting.nroots;
+  share_ = share_of(root_, nranks_, nroots_);
+  if (greeting.patience_msec != 0) {
+    const double until = now_usec() + greeting.patience_msec * 1000.0;
+    if (until < patience_until_usec_) patience_sec_ = greeting.patience_msec / 1000.0;
+    patience_until_usec_ = std::min(patience_until_usec_, until);
+  }
+  log_info(kLogBootstrap, "Bootstrap: {} of {} has arrived, {} of {} present", describe(greeting), nranks_,
+           seats_.size() + 1, share_.awaited());
   seats_.emplace(greeting.rank, std::move(guest));
 }
 
-void Root::drop_those_who_left() {
-  for (auto seat = seats_.begin(); seat != seats_.end();) {
-    if (!has_left(seat->second)) {
-      ++seat;
-      continue;
-    }
-    complain(Code::kRemote, fmt::format("{} left before all {} ranks had joined", describe(seat->second.greeting),
-                                        nranks_));
-    seat = seats_.erase(seat);
-    ++told_;
-  }
+void Root::drop_if_left(uint32_t rank) {
+  const auto seat = seats_.find(rank);
+  if (seat == seats_.end() || !has_left(seat->second)) return;
+  complain(Code::kRemote, fmt::format("{} left before all {} ranks had joined", describe(seat->second.greeting),
+                                      nranks_));
+  seats_.erase(seat);
+  ++told_;
 }
 
 void Root::complain(Code code, std::string text) {
@@ -124,8 +205,25 @@ void Root::complain(Code code, std::string text) {
   deadline_usec_ = now_usec() + limits_.grace_usec;
 }
 
-void Root::settle_complaint() {
-  if (!complaint_.empty() && !failed_ && now_usec() >= deadline_usec_) fail_all();
+std::vector<uint32_t> Root::missing() const {
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = share_.first; rank < share_.end; ++rank) {
+    if (!seats_.contains(rank)) ranks.push_back(rank);
+  }
+  if (!seats_.contains(share_.visitor) && !share_.holds(share_.visitor)) ranks.push_back(share_.visitor);
+  return ranks;
+}
+
+void Root::settle() {
+  if (failed_) return;
+  const double now = now_usec();
+  if (!complaint_.empty() && now >= deadline_usec_) return fail_all();
+  if (now < patience_until_usec_) return;
+  const std::vector<uint32_t> absent = missing();
+  complain(Code::kRemote, fmt::format("{} of {} ranks have not come within {} s (TALARIA_INIT_TIMEOUT): rank {}",
+                                      absent.size(), nranks_, patience_sec_, list_ranks(absent, 300)));
+  absent_ = absent.front();
+  fail_all();
 }
 
 void Root::introduce_all() {
@@ -134,7 +232,8 @@ void Root::introduce_all() {
   lobby_.close();
   for (auto& [rank, guest] : seats_) {
     Reply reply{};
-    reply.successor = seats_.at((rank + 1) % nranks_).greeting.listener;
+    reply.absent = Reply::kNobody;
+    if (share_.holds(rank)) reply.successor = seats_.at((rank + 1) % nranks_).greeting.listener;
     tell(guest, reply);
   }
   introduced_ = true;
@@ -143,59 +242,11 @@ void Root::introduce_all() {
 void Root::fail_all() {
   failed_ = true;
   deadline_usec_ = now_usec() + limits_.linger_usec;
-  for (auto& [rank, guest] : seats_) tell(guest, refusal(code_, complaint_));
+  Reply reply = refusal(code_, complaint_);
+  reply.absent = absent_;
+  for (auto& [rank, guest] : seats_) tell(guest, reply);
   told_ += static_cast<uint32_t>(seats_.size());
   seats_.clear();
-}
-
-namespace {
-
-struct RootThread {
-  Root root;
-  int stop;
-};
-
-void* run_root(void* argument) {
-  const std::unique_ptr<RootThread> thread(static_cast<RootThread*>(argument));
-  set_thread_name("talaria-root");
-  thread->root.run(thread->stop);
-  return nullptr;
-}
-
-Result<pthread_t> start_root(UniqueFd listener, const Secret& secret, int stop) {
-  auto argument = std::unique_ptr<RootThread>(new RootThread{Root(std::move(listener), secret), stop});
-  // The application's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread{};
-  const int error = pthread_create(&thread, nullptr, run_root, argument.get());
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) return fail(Code::kSystem, "Bootstrap: cannot start the root's thread: {}", strerror(error));
-  argument.release();
-  return thread;
-}
-
-}  // namespace
-
-Result<std::unique_ptr<OwnedRoot>> OwnedRoot::start(UniqueFd listener, const Secret& secret) {
-  std::unique_ptr<OwnedRoot> owned(new OwnedRoot);
-  owned->stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!owned->stop_.valid()) return fail(Code::kSystem, "Bootstrap: eventfd failed: {}", strerror(errno));
-  owned->thread_ = TRY(start_root(std::move(listener), secret, owned->stop_.get()));
-  return owned;
-}
-
-OwnedRoot::~OwnedRoot() {
-  if (thread_ == pthread_t{}) return;
-  eventfd_write(stop_.get(), 1);
-  pthread_join(thread_, nullptr);
-}
-
-Status start_detached_root(UniqueFd listener, const Secret& secret) {
-  const pthread_t thread = TRY(start_root(std::move(listener), secret, -1));
-  pthread_detach(thread);
-  return Status();
 }
 
 }  // namespace talaria

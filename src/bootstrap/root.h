@@ -1,33 +1,38 @@
 // Root: the meeting point of a communicator's ranks, a state machine over poll().
 //
-// It seats every rank that has proven the secret, and once all are there tells each where its ring successor listens.
-// Nothing that connects can block it. A conflict between invited ranks (two claim one rank, they disagree about the
-// number of ranks, one leaves again) is told to the one who comes second; if the others are still not complete after a
-// grace time, the rendezvous has failed and every rank is told why.
+// It seats every rank of its share (and one visitor, see root_share.h) that has proven the secret, and once all are
+// there tells each where its ring successor listens. Nothing that connects can block it. A conflict between invited
+// ranks (two claim one rank, they disagree about the number of ranks, one leaves again) is told to the one who comes
+// second; if the others are still not complete after a grace time, the rendezvous has failed and every rank is told
+// why. The same when the first rank runs out of patience.
 #pragma once
 
+#include <limits>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "base/unique.h"
 #include "bootstrap/lobby.h"
+#include "bootstrap/root_share.h"
 
 namespace talaria {
 
 // The root's answer to a seated rank, after the welcome.
 struct Reply {
+  static constexpr uint32_t kNobody = UINT32_MAX;
   int32_t code;             // Code: success, or why there is no communicator
-  SocketAddress successor;  // where rank + 1 listens
-  char text[480];           // the reason, NUL-terminated
+  SocketAddress successor;  // where rank + 1 listens; unset for the visitor
+  uint32_t absent;          // a rank that has not come in time; kNobody for every other reason
+  char text[476];           // the reason, NUL-terminated
 };
 static_assert(sizeof(Reply) == 512);
 
 struct RootLimits {
   double grace_usec = 3e6;    // between a conflict and giving up
   double linger_usec = 60e6;  // how long a failed rendezvous explains itself to late ranks
+  size_t seats = 0;           // connections it may hold; 0: as many as the process may have descriptors
   LobbyLimits lobby;
 };
 
@@ -38,12 +43,17 @@ class Root {
   void run(int stop);
 
  private:
+  void admit(Guest guest);
+  // Why a guest has no seat here, whatever other ranks say; empty: it may have one.
+  Reply refuse_nonsense(const Greeting& greeting) const;
+  bool refuse_conflict(Guest& guest);
   void seat(Guest guest);
-  void drop_those_who_left();
+  void drop_if_left(uint32_t rank);
   void complain(Code code, std::string text);
-  void settle_complaint();
+  void settle();
   void introduce_all();
   void fail_all();
+  std::vector<uint32_t> missing() const;
   int timeout_msec() const;
   bool finished() const;
 
@@ -51,28 +61,19 @@ class Root {
   const RootLimits limits_;
   std::map<uint32_t, Guest> seats_;
   uint32_t nranks_ = 0;  // 0 until the first rank has come
+  uint32_t root_ = 0, nroots_ = 1;
+  RootShare share_{};
   Code code_ = Code::kSuccess;  // of the complaint
   std::string complaint_;       // empty: none
+  uint32_t absent_ = Reply::kNobody;
   double deadline_usec_ = 0;    // end of the grace; once failed, end of the lingering
+  double patience_until_usec_ = std::numeric_limits<double>::infinity();
+  double patience_sec_ = 0;     // of the rank that sets the former
   bool introduced_ = false, failed_ = false;
   uint32_t told_ = 0;  // ranks that no longer wait: they left, or know that the rendezvous has failed
 };
 
-// A root in a thread of this process. The thread blocks all signals.
-class OwnedRoot {
- public:
-  static Result<std::unique_ptr<OwnedRoot>> start(UniqueFd listener, const Secret& secret);
-  ~OwnedRoot();  // stops the root and joins its thread
-  OwnedRoot(const OwnedRoot&) = delete;
-  OwnedRoot& operator=(const OwnedRoot&) = delete;
-
- private:
-  OwnedRoot() = default;
-  UniqueFd stop_;
-  pthread_t thread_{};
-};
-
-// Runs a root in a detached thread, which ends with its rendezvous or with the process.
-Status start_detached_root(UniqueFd listener, const Secret& secret);
+// "3, 5-7", shortened to at most about `most` characters.
+std::string list_ranks(const std::vector<uint32_t>& ranks, size_t most);
 
 }  // namespace talaria

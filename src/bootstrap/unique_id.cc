@@ -7,7 +7,8 @@
 #include "base/os.h"
 #include "bootstrap/address.h"
 #include "bootstrap/interfaces.h"
-#include "bootstrap/root.h"
+#include "bootstrap/port_range.h"
+#include "bootstrap/root_thread.h"
 #include "bootstrap/socket.h"
 
 namespace talaria {
@@ -37,11 +38,7 @@ Result<UniqueId> id_from_text(const std::string& text) {
 Result<UniqueId> create_unique_id(const Config& config) {
   if (!config.comm_id.empty()) return id_from_text(config.comm_id);
   const Interface chosen = TRY(choose_interface(list_interfaces(), config));
-  UniqueFd listener;
-  if (const int error = listen_at(chosen.address, listener); error != 0) {
-    return fail(Code::kSystem, "Bootstrap: cannot listen on {} ({}): {}", chosen.name, host_text(chosen.address),
-                strerror(error));
-  }
+  UniqueFd listener = TRY(listen_at_free_port(chosen.address, config));
   UniqueId id = empty_id(0);
   id.address = local_address(listener.get());
   fill_random(std::as_writable_bytes(std::span(id.secret)));

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/log.h"
 #include "base/os.h"
 
 namespace talaria {
@@ -51,6 +52,17 @@ Status require_equal(std::span<const ChoiceInputs> all) {
   });
 }
 
+Status require_equal_versions(std::span<const ChoiceInputs> all, bool refuse) {
+  constexpr const char* kText =
+      "Mismatched NCCL version detected : rank 0 has plans of version {}, rank {} of version {}";
+  for (uint32_t r = 1; r < all.size(); ++r) {
+    if (all[r].version == all[0].version) continue;
+    if (refuse) return fail(Code::kInvalidUsage, kText, all[0].version, r, all[r].version);
+    log_warn(kText, all[0].version, r, all[r].version);
+  }
+  return Status();
+}
+
 // CPU ranks: one lane. Slots shrink and get fewer as ranks grow, so that a mailbox stays near 4 MiB.
 void size_host_channels(uint32_t nranks, ChannelSize (&sizes)[kMailboxChannels]) {
   constexpr uint64_t kBulkBytes = 3u << 20;
@@ -91,7 +103,7 @@ uint32_t agreed_lanes(std::span<const ChoiceInputs> all) {
 
 ChoiceInputs choice_inputs_of(const Config& config, const Engine& engine, int min_ctas, int max_ctas) {
   ChoiceInputs inputs{};
-  inputs.version = kVersion;
+  inputs.version = config.fault == "version" ? kVersion + 1000 : kVersion;
   inputs.kind = engine.kind();
   inputs.min_ctas = min_ctas;
   inputs.max_ctas = max_ctas;
@@ -105,14 +117,10 @@ ChoiceInputs choice_inputs_of(const Config& config, const Engine& engine, int mi
   return inputs;
 }
 
-Result<Agreement> agree(std::span<const ChoiceInputs> all) {
+Result<Agreement> agree(std::span<const ChoiceInputs> all, bool refuse_versions) {
+  TRY(require_equal_versions(all, refuse_versions));
   for (uint32_t r = 0; r < all.size(); ++r) {
     if (all[r].failed) return fail(Code::kRemote, "rank {} could not set itself up; see its log", r);
-    if (all[r].version != all[0].version) {
-      return fail(Code::kInvalidUsage,
-                  "Mismatched NCCL version detected : rank 0 speaks Talaria protocol {}, rank {} {}", all[0].version, r,
-                  all[r].version);
-    }
     if (all[r].kind != all[0].kind) {
       return fail(Code::kInvalidUsage,
                   "rank 0 is a {} rank, rank {} is a {} rank: a communicator cannot mix them; set TALARIA_DEVICE alike",

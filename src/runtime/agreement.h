@@ -44,7 +44,8 @@ struct Agreement {
   ChannelRoom rooms[kChannels];
 };
 
-Result<Agreement> agree(std::span<const ChoiceInputs> all);
+// Other versions of the plans are refused, or warned of if `refuse_versions` is false.
+Result<Agreement> agree(std::span<const ChoiceInputs> all, bool refuse_versions = true);
 
 // Collective: the selection table of rank 0, which fills it from `limits`. kInvalidUsage naming a rank to which the
 // table means something else.

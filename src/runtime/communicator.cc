@@ -19,10 +19,10 @@ int wish(int configured, int64_t variable) {
 
 }  // namespace
 
-Status Communicator::init(const UniqueId& id, const InitOptions& options, Config config) {
+Status Communicator::init(std::span<const UniqueId> ids, const InitOptions& options, Config config) {
   resources_ = std::make_unique<Resources>();
   resources_->config = std::move(config);
-  const Status status = connect(id, options);
+  const Status status = connect(ids, options);
   if (!status.ok()) {
     set_async_error(status.code());
     return status;
@@ -33,10 +33,10 @@ Status Communicator::init(const UniqueId& id, const InitOptions& options, Config
   return Status();
 }
 
-Status Communicator::connect(const UniqueId& id, const InitOptions& options) {
+Status Communicator::connect(std::span<const UniqueId> ids, const InitOptions& options) {
   Resources& mine = *resources_;
   const Config& config = mine.config;
-  mine.oob = TRY(rendezvous(id, rank_, nranks_, config, aborted_));
+  mine.oob = TRY(rendezvous(ids, rank_, nranks_, config, aborted_));
   mine.engine = kind() == EngineKind::kHost ? make_host_engine(config) : TRY(make_device_engine(config, device_));
   // A rank that fails still takes part, saying so or with an empty card: the others learn of it instead of waiting.
   Result<SelectionFilter> filter = parse_selection(config.algorithms, config.protocols);
@@ -45,7 +45,7 @@ Status Communicator::connect(const UniqueId& id, const InitOptions& options) {
   inputs.failed = !filter.ok();
   const auto all_inputs = TRY(mine.oob->all_gather_value(inputs));
   const SelectionFilter what_remains = TRY(filter);
-  Agreement agreement = TRY(agree(all_inputs));
+  Agreement agreement = TRY(agree(all_inputs, config.enable_version_check != 0));
   agreement.limits.filter = what_remains;
 
   Result<RankCard> card = mine.engine->open(rank_, agreement.layout);

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,7 @@ class Communicator {
   Communicator(uint32_t rank, uint32_t nranks, int device) : rank_(rank), nranks_(nranks), device_(device) {}
 
   // --- init
-  Status init(const UniqueId& id, const InitOptions& options, Config config);
+  Status init(std::span<const UniqueId> ids, const InitOptions& options, Config config);
 
   // --- operations: plans and binds `calls` (one group's, in order) into submissions for the engine.
   Result<std::vector<Submission>> bind(const std::vector<Call>& calls);
@@ -91,7 +92,7 @@ class Communicator {
     Collective alone_call{};  // the last call
   };
 
-  Status connect(const UniqueId& id, const InitOptions& options);
+  Status connect(std::span<const UniqueId> ids, const InitOptions& options);
   // Names the rank whose fault ended this communicator, if one did.
   Status refuse_after_fault() const;
   Result<Work> bind_call(const Call& call);

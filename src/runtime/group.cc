@@ -43,7 +43,7 @@ Status Group::run_inits(std::vector<InitJob> jobs) {
   std::vector<Status> results(jobs.size());
   std::atomic<const Status*> failed{nullptr};  // the first in time: the others may only have been ended by it
   const auto run = [&](size_t i) {
-    results[i] = jobs[i].comm->init(jobs[i].id, jobs[i].options, jobs[i].config);
+    results[i] = jobs[i].comm->init(jobs[i].ids, jobs[i].options, jobs[i].config);
     if (results[i].ok()) return;
     const Status* none = nullptr;
     failed.compare_exchange_strong(none, &results[i]);

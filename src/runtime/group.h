@@ -15,7 +15,7 @@ namespace talaria {
 struct InitJob {
   Communicator** out;
   std::unique_ptr<Communicator> comm;
-  UniqueId id;
+  std::vector<UniqueId> ids;  // one root each
   InitOptions options;
   Config config;
 };

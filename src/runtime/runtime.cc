@@ -48,13 +48,14 @@ Status grouped(Action action) {
 
 }  // namespace
 
-Status init_rank(Communicator** out, int nranks, const UniqueId& id, int rank, const InitOptions& options) {
+Status init_rank(Communicator** out, int nranks, std::vector<UniqueId> ids, int rank, const InitOptions& options) {
   *out = nullptr;
   return grouped([&](Group& group) -> Status {
     TRY(check_place(nranks, rank));
     const Config config = read_config();
     const int device = visible_devices(config) > 0 ? TRY(current_device()) : kHostDevice;
-    group.add(InitJob{out, std::make_unique<Communicator>(rank, nranks, device), id, options, config});
+    group.add(InitJob{out, std::make_unique<Communicator>(rank, nranks, device), std::move(ids), options,
+                      config});
     return Status();
   });
 }
@@ -69,7 +70,7 @@ Status init_all(Communicator** out, int ndev, const int* devices) {
   return grouped([&](Group& group) -> Status {
     for (int i = 0; i < ndev; ++i) {
       const int device = visible == 0 ? kHostDevice : devices == nullptr ? i : devices[i];
-      group.add(InitJob{out + i, std::make_unique<Communicator>(i, ndev, device), id, InitOptions{}, config});
+      group.add(InitJob{out + i, std::make_unique<Communicator>(i, ndev, device), {id}, InitOptions{}, config});
     }
     return Status();
   });

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "bootstrap/unique_id.h"
@@ -34,7 +35,8 @@ struct InitOptions {
 };
 
 // --- life of a communicator. `*out` is written at once outside a group, at group_end inside one (null on failure).
-Status init_rank(Communicator** out, int nranks, const UniqueId& id, int rank, const InitOptions& options);
+// With several ids the ranks are spread over their roots.
+Status init_rank(Communicator** out, int nranks, std::vector<UniqueId> ids, int rank, const InitOptions& options);
 // One communicator per entry of `devices` (null: 0..ndev-1) in this process. Always blocking.
 Status init_all(Communicator** out, int ndev, const int* devices);
 Status finalize(Communicator& comm);

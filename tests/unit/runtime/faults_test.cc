@@ -64,7 +64,7 @@ class Trial {
     }
     while (board_->generation < generation) std::this_thread::yield();
     Communicator* comm = nullptr;
-    (void)init_rank(&comm, nranks, board_->id, rank, InitOptions{});
+    (void)init_rank(&comm, nranks, {board_->id}, rank, InitOptions{});
     ++board_->ready;
     return comm;
   }

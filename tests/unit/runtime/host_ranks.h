@@ -39,7 +39,7 @@ using Body = std::function<bool(Communicator&, int rank)>;
 
 inline bool run_member(const UniqueId& id, int nranks, int rank, const Body& body) {
   Communicator* comm = nullptr;
-  if (!init_rank(&comm, nranks, id, rank, InitOptions{}).ok()) return false;
+  if (!init_rank(&comm, nranks, {id}, rank, InitOptions{}).ok()) return false;
   const bool good = body(*comm, rank);
   return destroy(comm).ok() && good;
 }

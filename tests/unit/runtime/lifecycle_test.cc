@@ -29,7 +29,7 @@ size_t entries_of(const char* path, const std::string& prefix = "") {
 
 TEST(Lifecycle, UseAfterDestroyIsNamedAndHarmless) {
   Communicator* comm = nullptr;
-  ASSERT_TRUE(init_rank(&comm, 1, test::make_id(), 0, InitOptions{}).ok());
+  ASSERT_TRUE(init_rank(&comm, 1, {test::make_id()}, 0, InitOptions{}).ok());
   ASSERT_TRUE(destroy(comm).ok());
   EXPECT_EQ(checked_handle(comm, "ncclCommDestroy").status().code(), Code::kInvalidArgument);
   EXPECT_NE(std::string(last_error_text()).find("has already been destroyed"), std::string::npos);
@@ -50,9 +50,9 @@ TEST(Lifecycle, SecondFinalizeIsAnInvalidArgument) {
 TEST(Lifecycle, RanksOutOfRangeAreNamed) {
   Communicator* comm = nullptr;
   const UniqueId id = test::make_id();
-  EXPECT_EQ(init_rank(&comm, 2, id, 2, InitOptions{}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(init_rank(&comm, 2, {id}, 2, InitOptions{}).code(), Code::kInvalidArgument);
   EXPECT_STREQ(last_error_text(), "Invalid rank requested : 2/2");
-  EXPECT_EQ(init_rank(&comm, 0, id, 0, InitOptions{}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(init_rank(&comm, 0, {id}, 0, InitOptions{}).code(), Code::kInvalidArgument);
   EXPECT_EQ(comm, nullptr);
 }
 
@@ -113,8 +113,8 @@ TEST(Lifecycle, AFailingInitEndsTheOthersOfItsGroup) {
   const UniqueId id = test::make_id();
   Communicator* comms[2] = {};
   ASSERT_TRUE(group_start().ok());
-  ASSERT_TRUE(init_rank(&comms[0], 2, id, 0, InitOptions{}).ok());
-  EXPECT_FALSE(init_rank(&comms[1], 2, id, 5, InitOptions{}).ok());  // rank 1 never comes
+  ASSERT_TRUE(init_rank(&comms[0], 2, {id}, 0, InitOptions{}).ok());
+  EXPECT_FALSE(init_rank(&comms[1], 2, {id}, 5, InitOptions{}).ok());  // rank 1 never comes
   EXPECT_EQ(group_end().code(), Code::kInvalidArgument);
   EXPECT_EQ(comms[0], nullptr);
 }
@@ -124,7 +124,7 @@ TEST(Lifecycle, ManyThreadsCreateCommunicatorsAtOnce) {
   test::run_ranks(8, [](int) {
     for (int i = 0; i < 20; ++i) {
       Communicator* comm = nullptr;
-      ASSERT_TRUE(init_rank(&comm, 1, test::make_id(), 0, InitOptions{}).ok());
+      ASSERT_TRUE(init_rank(&comm, 1, {test::make_id()}, 0, InitOptions{}).ok());
       ASSERT_TRUE(destroy(comm).ok());
     }
   });

@@ -1,0 +1,158 @@
+#include "bootstrap/introduction.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "bootstrap/address.h"
+#include "bootstrap/interfaces.h"
+#include "bootstrap/port_range.h"
+#include "bootstrap/root.h"
+
+namespace talaria {
+namespace {
+
+constexpr double kWelcomeUsec = 20e6;  // a root that lives welcomes at once
+constexpr double kDismissUsec = 1e6;   // for a root that serves a single rank
+
+bool may_succeed_later(int error) {
+  constexpr int kTransient[] = {ECONNREFUSED, ECONNRESET, ETIMEDOUT, EPIPE, EHOSTUNREACH, ENETUNREACH, ENETDOWN,
+                                EAGAIN, EADDRNOTAVAIL, EINTR, EMFILE, ENFILE};
+  return std::ranges::find(kTransient, error) != std::end(kTransient);
+}
+
+// The address other ranks can reach this one at: what the user chose, else what leads to the root.
+Result<SocketAddress> own_address(const Joining& join, int root) {
+  SocketAddress address = local_address(root);
+  if (!join.config.socket_ifname.empty()) address = TRY(choose_interface(list_interfaces(), join.config)).address;
+  return address;
+}
+
+// Many ranks of one root come one after another, at NCCL_UID_STAGGER_RATE.
+int stagger_msec(const Joining& join, const RootShare& share) {
+  const int64_t threshold = join.config.uid_stagger_threshold, rate = join.config.uid_stagger_rate;
+  if (threshold <= 0 || rate <= 0 || share.size() <= threshold || !share.holds(join.rank)) return 0;
+  return static_cast<int>(std::min<int64_t>(int64_t{join.rank - share.first} * 1000 / rate, 600000));
+}
+
+}  // namespace
+
+double retry_budget_usec(const Config& config) {
+  const double count = std::clamp<double>(config.socket_retry_count, 0, 1e4);
+  return std::clamp<double>(config.socket_retry_sleep_msec, 0, 1e6) * 1000 * count * (count + 1) / 2;
+}
+
+int retry_pause_msec(const Config& config, int attempt) {
+  const int64_t linear = std::clamp<int64_t>(config.socket_retry_sleep_msec, 1, 10000) * attempt;
+  return static_cast<int>(std::min<int64_t>(linear, 1ll << std::min(attempt, 13)));
+}
+
+Status Introduction::greet() {
+  const uint32_t root = root_of(join_.rank, join_.nranks, join_.nroots());
+  const RootShare share = join_.share();
+  pause_for(stagger_msec(join_, share), join_.patience());
+  TRY(greet_root(root, own_));
+  if (join_.rank != share.first || join_.nroots() == 1) return Status();
+  return greet_root((root + join_.nroots() - 1) % join_.nroots(), visited_);
+}
+
+Status Introduction::greet_root(uint32_t root, UniqueFd& socket) {
+  const Patience patience{join_.abort,
+                          std::min(join_.until_usec, now_usec() + std::max(retry_budget_usec(join_.config),
+                                                                           kWelcomeUsec))};
+  const double last_attempt = std::min(join_.until_usec, now_usec() + retry_budget_usec(join_.config));
+  const std::string where = to_text(join_.ids[root].address);
+  for (int attempt = 1;; ++attempt) {
+    const int error = TRY(try_to_greet(root, patience, socket));
+    if (error == 0) return Status();
+    if (error == ECANCELED) return join_.fail_aborted("the root at " + where);
+    if (error == EPROTO) {
+      return fail(Code::kRemote, "rank {} of {}: what listens at {} is not the root of this communicator", join_.rank,
+                  join_.nranks, where);
+    }
+    if (!may_succeed_later(error) || now_usec() >= last_attempt) {
+      return fail(Code::kRemote, "rank {} of {}: cannot reach the root at {} after {} attempts: {}", join_.rank,
+                  join_.nranks, where, attempt, strerror(error));
+    }
+    if (pause_for(retry_pause_msec(join_.config, attempt), patience) == ECANCELED) {
+      return join_.fail_aborted("the root at " + where);
+    }
+  }
+}
+
+// One attempt; 0 or an errno, EPROTO when something else than our root answers. A Status when retrying is pointless.
+Result<int> Introduction::try_to_greet(uint32_t root, const Patience& patience, UniqueFd& socket) {
+  SocketAddress address = join_.ids[root].address;
+  if (is_link_local(address)) {
+    // A scope is a matter of each machine: the one in the id is that of the root's machine.
+    const Interface mine = TRY(choose_interface(list_interfaces(), join_.config));
+    if (is_link_local(mine.address)) address.v6.sin6_scope_id = mine.address.v6.sin6_scope_id;
+  }
+  if (const int error = connect_to(address, patience, socket); error != 0) return error;
+  if (!listener_.valid()) TRY(listen_for_predecessor(socket.get()));
+  const Secret secret(join_.ids[root]);
+  Greeting greeting = make_greeting(secret, join_.rank, join_.nranks);
+  greeting.listener = local_address(listener_.get());
+  greeting.root = root;
+  greeting.nroots = join_.nroots();
+  greeting.patience_msec = static_cast<uint32_t>(std::clamp<int64_t>(join_.config.init_timeout_sec, 0, 4000000) * 1000);
+  const Patience prompt{patience.abort, std::min(patience.until_usec, now_usec() + kWelcomeUsec)};
+  if (const int error = send_all(socket.get(), std::as_bytes(std::span(&greeting, 1)), prompt)) return error;
+  Proof welcome{};
+  if (const int error = receive_all(socket.get(), welcome, prompt)) return error;
+  return same_proof(welcome, secret.host) ? 0 : EPROTO;
+}
+
+Status Introduction::listen_for_predecessor(int root_socket) {
+  const SocketAddress own = TRY(own_address(join_, root_socket));
+  listener_ = TRY(listen_at_free_port(own, join_.config));
+  scope_ = link_local_scope(own);
+  return Status();
+}
+
+Result<SocketAddress> Introduction::await_replies() {
+  const uint32_t root = root_of(join_.rank, join_.nranks, join_.nroots());
+  const SocketAddress successor = TRY(await_reply(root, own_.get()));
+  if (visited_.valid()) TRY(await_reply((root + join_.nroots() - 1) % join_.nroots(), visited_.get()).status());
+  own_.reset();
+  visited_.reset();
+  return successor;
+}
+
+Result<SocketAddress> Introduction::await_reply(uint32_t root, int socket) {
+  Reply reply{};
+  const int error = receive_all(socket, std::as_writable_bytes(std::span(&reply, 1)),
+                                join_.ring_patience());
+  const UniqueId& id = join_.ids[root];
+  if (error == ECANCELED) return join_.fail_aborted("the other ranks to join");
+  if (error == ETIMEDOUT) return join_.fail_impatient("the root at " + to_text(id.address) + ", which does not answer");
+  if (error != 0) {
+    return fail(Code::kRemote, "rank {} of {}: lost the root at {}, in the process that {}: {}", join_.rank,
+                join_.nranks, to_text(id.address),
+                (id.flags & UniqueId::kFromCommId) != 0 ? "runs rank 0" : "made the unique id", strerror(error));
+  }
+  if (reply.code != 0) {
+    absent_ = reply.absent;
+    const std::string_view text(reply.text, strnlen(reply.text, sizeof(reply.text)));
+    return fail(static_cast<Code>(reply.code), "rank {} of {}: {}", join_.rank, join_.nranks, text);
+  }
+  if (is_link_local(reply.successor) && scope_ != 0) reply.successor.v6.sin6_scope_id = scope_;
+  return reply.successor;
+}
+
+void dismiss_root(const Joining& join) {
+  UniqueFd root;
+  const Patience patience{join.abort, now_usec() + kDismissUsec};
+  if (connect_to(join.ids[0].address, patience, root) != 0) return;
+  const Greeting greeting = make_greeting(join.secret, join.rank, join.nranks);
+  if (send_all(root.get(), std::as_bytes(std::span(&greeting, 1)), patience) != 0) return;
+  std::byte answer[sizeof(Proof) + sizeof(Reply)];
+  if (receive_all(root.get(), answer, patience) != 0) {
+    log_info(kLogBootstrap, "Bootstrap: the root at {} did not answer its only rank", to_text(join.ids[0].address));
+  }
+}
+
+}  // namespace talaria

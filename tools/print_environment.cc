@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/config.h"
+#include "base/known_variables.h"
 
 namespace {
 
@@ -35,7 +36,12 @@ int main() {
       "<!-- Made by tools/print_environment.cc from src/base/config.cc. Change the table there, then run\n"
       "     build/<preset>/bin/print_environment > docs/environment.md -->\n\n"
       "Variables are read when a communicator or a unique id is made, those of the log at its first line, none when "
-      "the library\nis loaded. A number that does not parse counts as unset.\n\n"
+      "the library\nis loaded. What the environment does not set may stand in `/etc/nccl.conf`, or in the file that "
+      "`NCCL_CONF_FILE` names,\nelse `~/.nccl.conf`, which win over the former: lines `NAME=value`, `#` begins a "
+      "comment line. Numbers are decimal, or\nhexadecimal with `0x`; one that does not parse counts as unset. With "
+      "`NCCL_DEBUG=WARN` or more such numbers, malformed\nlines and names with `NCCL_` or `TALARIA_` that nobody "
+      "knows are each reported once, the latter with the nearest known\nname; `NCCL_DEBUG=INFO` lists what is set, "
+      "and by whom.\n\n"
       "| variable | type | default | meaning |\n"
       "| --- | --- | --- | --- |\n");
   for (const talaria::ConfigRow& row : talaria::config_rows()) {
@@ -43,6 +49,15 @@ int main() {
     const std::string value = row.default_text;
     fmt::print("| `{}` | {} | {} | {}{} |\n", row.name, number ? "number" : "text", value.empty() ? "unset" : value,
                cell(row.help), agreed_text(row.agreed));
+  }
+  fmt::print(
+      "\n## Without effect\n\n"
+      "Variables of NCCL that are accepted and change nothing here, at least so far; `*` stands for any ending.\n\n"
+      "| subject | variables |\n| --- | --- |\n");
+  for (const talaria::VariableGroup& group : talaria::variables_without_effect()) {
+    std::string names;
+    for (const std::string& name : talaria::names_of(group)) names += (names.empty() ? "`" : ", `") + name + "`";
+    fmt::print("| {} | {} |\n", group.subject, names);
   }
   return 0;
 }

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "api/boundary.h"
+#include "base/log.h"
 
 namespace talaria::api {
 namespace {
@@ -66,6 +67,13 @@ Status check_size(const Request& request, const Communicator& communicator, Data
               request.count, bytes_of(type));
 }
 
+void log_call(const Request& request, ncclComm_t comm, cudaStream_t stream) {
+  const uint32_t kind = is_point_to_point(request.operation) ? kLogP2p : kLogColl;
+  log_info(kLogCall | kind, "{}: sendbuff {} recvbuff {} count {} datatype {} op {} root {} comm {} stream {}",
+           request.function, request.input, request.output, request.count, request.type, request.reduction,
+           request.root, static_cast<const void*>(comm), static_cast<const void*>(stream));
+}
+
 Status submit_request(const Request& request, ncclComm_t comm, cudaStream_t stream) {
   Communicator* communicator = TRY(communicator_of(comm, request.function));
   TRY(check_root(request, *communicator));
@@ -79,7 +87,10 @@ Status submit_request(const Request& request, ncclComm_t comm, cudaStream_t stre
 }
 
 ncclResult_t enter(const Request& request, ncclComm_t comm, cudaStream_t stream) {
-  return guarded_in_group(request.function, [&] { return submit_request(request, comm, stream); });
+  return guarded_in_group(request.function, [&] {
+    log_call(request, comm, stream);
+    return submit_request(request, comm, stream);
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "api/boundary.h"
 #include "api/init_options.h"
+#include "base/config_report.h"
 
 namespace talaria::api {
 namespace {
@@ -62,7 +63,7 @@ extern "C" {
 ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId) {
   return guarded("GetUniqueId", [&]() -> Status {
     TRY(check_pointer(uniqueId, "GetUniqueId", "uniqueId"));
-    *uniqueId = std::bit_cast<ncclUniqueId>(TRY(create_unique_id(read_config())));
+    *uniqueId = std::bit_cast<ncclUniqueId>(TRY(create_unique_id(read_reported_config())));
     return Status();
   });
 }

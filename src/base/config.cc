@@ -12,6 +12,14 @@ const ConfigRow kRows[] = {
     {"NCCL_DEBUG", &Config::debug, "", "VERSION, WARN, INFO or TRACE; unset is silent"},
     {"NCCL_DEBUG_SUBSYS", &Config::debug_subsys, "", "comma list of subsystems shown at INFO; ^ excludes"},
     {"NCCL_DEBUG_FILE", &Config::debug_file, "", "log file, %h host name, %p process id; default is stdout"},
+    {"NCCL_DEBUG_TIMESTAMP_FORMAT", &Config::debug_timestamp_format, "[%F %T] ",
+     "strftime pattern of the time in log lines; %Nf for N digits of a second"},
+    {"NCCL_DEBUG_TIMESTAMP_LEVELS", &Config::debug_timestamp_levels, "WARN",
+     "comma list of the levels whose lines have the time, or ALL; ^ excludes"},
+    {"NCCL_WARN_ENABLE_DEBUG_INFO", &Config::warn_enable_debug_info, "0", "1 logs INFO lines from the first WARN on"},
+    {"NCCL_CONF_FILE", &Config::conf_file, "", "configuration file to read in place of ~/.nccl.conf"},
+    {"NCCL_PARAM_DUMP_ALL", &Config::param_dump_all, "0",
+     "1 makes ncclParamDumpAll print the variables without effect, too"},
     {"NCCL_SOCKET_IFNAME", &Config::socket_ifname, "", "interfaces for sockets: prefix list, ^ excludes, = exact"},
     {"NCCL_SOCKET_FAMILY", &Config::socket_family, "", "AF_INET or AF_INET6"},
     {"NCCL_COMM_ID", &Config::comm_id, "", "host:port on which rank 0 listens, instead of an exchanged id"},
@@ -47,24 +55,35 @@ const ConfigRow kRows[] = {
      " version claims other plans than the other ranks have"},
 };
 
-int64_t parse_number(const ConfigRow& row, const std::string& text) {
-  char* end = nullptr;
-  errno = 0;
-  const int64_t value = strtoll(text.c_str(), &end, 0);
-  if (errno == 0 && end != text.c_str() && *end == '\0') return value;
-  return strtoll(row.default_text, nullptr, 0);
-}
-
 }  // namespace
 
 std::span<const ConfigRow> config_rows() { return kRows; }
 
-Config read_config() {
+const ConfigRow* find_config_row(std::string_view name) {
+  for (const ConfigRow& row : kRows) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+std::optional<int64_t> parse_number(const std::string& text) {
+  char* end = nullptr;
+  errno = 0;
+  const int64_t value = strtoll(text.c_str(), &end, 0);
+  if (errno == 0 && end != text.c_str() && *end == '\0') return value;
+  return std::nullopt;
+}
+
+Config read_config() { return read_config(read_config_files()); }
+
+Config read_config(const ConfigFiles& files) {
   Config config{};
   for (const ConfigRow& row : kRows) {
-    const std::string text = environment(row.name).value_or(row.default_text);
+    const std::optional<Setting> setting = find_setting(files, row.name);
+    const std::string text = setting ? setting->value : row.default_text;
     if (const auto* field = std::get_if<std::string Config::*>(&row.field)) config.*(*field) = text;
-    else config.*std::get<int64_t Config::*>(row.field) = parse_number(row, text);
+    else config.*std::get<int64_t Config::*>(row.field) =
+        parse_number(text).value_or(parse_number(row.default_text).value_or(0));
   }
   return config;
 }

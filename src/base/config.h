@@ -1,17 +1,26 @@
-// Environment variables: one table of rows; parsing, the dump and docs/environment.md come from it.
+// Environment variables: one table of rows; parsing, the parameter API and docs/environment.md come from it.
 //
-// Values are read when read_config() is called (at communicator init), never at library load.
+// A value is the environment's, else the one in a configuration file (base/config_file.h), else the default. Values are
+// read when read_config() is called (at communicator init), never at library load. Nothing here prints anything:
+// base/config_report.h tells what is wrong with the variables.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
+
+#include "base/config_file.h"
 
 namespace talaria {
 
 struct Config {
-  std::string debug, debug_subsys, debug_file;
+  std::string debug, debug_subsys, debug_file, debug_timestamp_format, debug_timestamp_levels;
+  int64_t warn_enable_debug_info;
+  std::string conf_file;
+  int64_t param_dump_all;
   std::string socket_ifname, socket_family, comm_id, host_id, port_range;
   int64_t socket_retry_count, socket_retry_sleep_msec, uid_stagger_threshold, uid_stagger_rate;
   int64_t init_timeout_sec, enable_version_check;
@@ -34,8 +43,16 @@ struct ConfigRow {
 
 std::span<const ConfigRow> config_rows();
 
-// The environment as it is now. A number that does not parse counts as unset.
+// The row of a variable; null when there is none.
+const ConfigRow* find_config_row(std::string_view name);
+
+// The values as they are now. A number that does not parse counts as unset.
 Config read_config();
+// The same for given files, as read_config_files() returns them.
+Config read_config(const ConfigFiles& files);
+
+// A whole number as strtoll reads it with base 0; nothing for anything else.
+std::optional<int64_t> parse_number(const std::string& text);
 
 // The value that `row` has in `config`.
 std::string text_of(const Config& config, const ConfigRow& row);

@@ -35,9 +35,13 @@ enum LogSubsystem : uint32_t {
 // True when a line of this level and subsystem would be written. Cheap: two loads.
 bool log_enabled(LogLevel level, uint32_t subsystem);
 
-// Writes one line in NCCL's form: "host:pid:tid [device] NCCL INFO text"; a WARN has an empty line and the time before
-// it, and file:line in it; VERSION is the bare text. One write per line, so lines of many processes do not mix.
+// Writes one line in NCCL's form: "host:pid:tid [device] NCCL INFO text"; a WARN has an empty line before it and
+// file:line in it; VERSION is the bare text. Levels of NCCL_DEBUG_TIMESTAMP_LEVELS begin with the time. One write per
+// line, so lines of many processes do not mix.
 void log_text(LogLevel level, uint32_t subsystem, const std::string& text, CodePlace place = {});
+
+// The same, once in this process for each text (again after log_reset()).
+void log_once(LogLevel level, uint32_t subsystem, const std::string& text);
 
 // The CUDA device that lines of this thread name from now on; -1 for none.
 void log_set_device(int device);

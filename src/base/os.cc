@@ -30,6 +30,12 @@ std::string read_small_file(const char* path) {
   return text;
 }
 
+// Leaked on purpose: calls from static destructors must still find it.
+std::string& system_root() {
+  static std::string* root = new std::string;
+  return *root;
+}
+
 }  // namespace
 
 std::optional<std::string> environment(const char* name) {
@@ -37,6 +43,30 @@ std::optional<std::string> environment(const char* name) {
   if (value == nullptr) return std::nullopt;
   return std::string(value);
 }
+
+std::vector<std::string> environment_names() {
+  std::vector<std::string> names;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
+std::optional<std::string> read_file(const std::string& path) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return std::nullopt;
+  std::string text;
+  char buffer[4096];
+  ssize_t got = 0;
+  while ((got = read(file.get(), buffer, sizeof(buffer))) > 0) text.append(buffer, static_cast<size_t>(got));
+  if (got < 0) return std::nullopt;
+  return text;
+}
+
+std::string system_path(const std::string& path) { return system_root() + path; }
+
+void set_system_root_for_tests(const std::string& root) { system_root() = root; }
 
 const std::string& host_name() {
   static const std::string* name = [] {

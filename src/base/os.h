@@ -11,6 +11,13 @@
 namespace talaria {
 
 std::optional<std::string> environment(const char* name);
+// Names of all variables that are set.
+std::vector<std::string> environment_names();
+// The whole of a file; nothing if it cannot be read.
+std::optional<std::string> read_file(const std::string& path);
+// Where a file of the machine, such as /etc/nccl.conf, is looked for: below the root that a test has set, else at `path`.
+std::string system_path(const std::string& path);
+void set_system_root_for_tests(const std::string& root);
 const std::string& host_name();
 // Identity of this machine: NCCL_HOSTID if set, else host name and boot id. Equal on processes of one machine.
 uint64_t host_hash(const std::string& host_id_override);

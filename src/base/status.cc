@@ -19,6 +19,8 @@ std::string& last_text() {
 
 Status fail_with_text(Code code, std::string text, CodePlace place) {
   log_text(LogLevel::kWarn, kLogAll, text, place);
+  constexpr size_t kLongest = 1023;  // what clients keep room for
+  if (text.size() > kLongest) text.resize(kLongest);
   std::lock_guard lock(g_text_mutex);
   last_text() = std::move(text);
   return Status(code);

@@ -64,8 +64,8 @@ Status fail(Code code, Located<Args...> text, Args&&... args) {
   return fail_with_text(code, fmt::format(text.format, std::forward<Args>(args)...), text.place);
 }
 
-// The last text given to fail() in this process; "" when nothing failed. The pointer stays valid for the calling
-// thread until its next call.
+// The last text given to fail() in this process, at most 1023 characters of it; "" when nothing failed. The pointer
+// stays valid for the calling thread until its next call.
 const char* last_error_text();
 
 // The text ncclGetErrorString returns for a result code, known or not.

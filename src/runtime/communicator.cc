@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/os.h"
+#include "base/version.h"
 #include "runtime/agreement.h"
 #include "runtime/rank_cards.h"
 
@@ -22,6 +23,8 @@ int wish(int configured, int64_t variable) {
 Status Communicator::init(std::span<const UniqueId> ids, const InitOptions& options, Config config) {
   resources_ = std::make_unique<Resources>();
   resources_->config = std::move(config);
+  log_set_device(device_);
+  if (rank_ == 0) log_once(LogLevel::kVersion, kLogAll, fmt::format("NCCL version {}", kVersionText));
   const Status status = connect(ids, options);
   if (!status.ok()) {
     set_async_error(status.code());

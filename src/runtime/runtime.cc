@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/config_report.h"
+#include "base/log.h"
 #include "base/os.h"
 #include "runtime/communicator.h"
 #include "runtime/engine.h"
@@ -52,7 +54,7 @@ Status init_rank(Communicator** out, int nranks, std::vector<UniqueId> ids, int 
   *out = nullptr;
   return grouped([&](Group& group) -> Status {
     TRY(check_place(nranks, rank));
-    const Config config = read_config();
+    const Config config = read_reported_config();
     const int device = visible_devices(config) > 0 ? TRY(current_device()) : kHostDevice;
     group.add(InitJob{out, std::make_unique<Communicator>(rank, nranks, device), std::move(ids), options,
                       config});
@@ -61,7 +63,7 @@ Status init_rank(Communicator** out, int nranks, std::vector<UniqueId> ids, int 
 }
 
 Status init_all(Communicator** out, int ndev, const int* devices) {
-  const Config config = read_config();
+  const Config config = read_reported_config();
   const int visible = visible_devices(config);
   std::fill(out, out + std::max(ndev, 0), nullptr);
   if (ndev < 1) return fail(Code::kInvalidArgument, "Invalid device count requested : {}", ndev);
@@ -94,7 +96,11 @@ Result<Communicator*> checked_handle(void* handle, const char* function) {
   if (handle == nullptr) return fail(Code::kInvalidArgument, "{} : comm argument is NULL", function);
   auto* comm = static_cast<Communicator*>(handle);
   if (!comm->intact()) return fail(Code::kInvalidArgument, "Error: corrupted comm object detected");
-  if (comm->released()) return fail(Code::kInvalidArgument, "comm {} has already been destroyed", handle);
+  log_set_device(comm->device());
+  if (comm->released()) {
+    return fail(Code::kInvalidArgument, "comm {} has already been destroyed (rank {} of {})", handle, comm->rank(),
+                comm->nranks());
+  }
   return comm;
 }
 

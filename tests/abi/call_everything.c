@@ -49,6 +49,7 @@ static void check_error_strings(void) {
 
 static void check_library(void) {
   int version = 0;
+  expect_text("no failure yet", "", ncclGetLastError(NULL));
   expect("ncclGetVersion", ncclSuccess, ncclGetVersion(&version));
   expect("version", 22809, version);
   expect("ncclGetVersion(NULL)", ncclInvalidArgument, ncclGetVersion(NULL));

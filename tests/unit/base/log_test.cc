@@ -70,6 +70,48 @@ TEST_F(LogTest, WarningsHaveAnEmptyLineTimeAndPlace) {
   EXPECT_TRUE(std::regex_match(text, form)) << text;
 }
 
+TEST_F(LogTest, TimeHasTheFormatAndStandsAtTheLevelsAskedFor) {
+  const ScopedVariable format("NCCL_DEBUG_TIMESTAMP_FORMAT", "<%Y %3f %%2f> "),
+      levels("NCCL_DEBUG_TIMESTAMP_LEVELS", "info,TRACE");
+  const std::string text = logged("INFO", nullptr, [] {
+    log_info(kLogInit, "x");
+    log_warn("y");
+  });
+  const std::regex form(R"(<\d{4} \d{3} %2f> [^:]+:\d+:\d+ NCCL INFO x\n\n[^:]+:\d+:\d+ log_test\.cc:\d+ NCCL WARN y\n)");
+  EXPECT_TRUE(std::regex_match(text, form)) << text;
+}
+
+TEST_F(LogTest, LevelsWithTimeMayBeExcludedOrAll) {
+  const auto begins_with_time = [&](const char* levels) {
+    const ScopedVariable format("NCCL_DEBUG_TIMESTAMP_FORMAT", "time "), chosen("NCCL_DEBUG_TIMESTAMP_LEVELS", levels);
+    return logged("INFO", nullptr, [] { log_info(kLogInit, "x"); }).starts_with("time ");
+  };
+  EXPECT_TRUE(begins_with_time("ALL"));
+  EXPECT_TRUE(begins_with_time("^WARN"));
+  EXPECT_FALSE(begins_with_time("^INFO"));
+  EXPECT_FALSE(begins_with_time(nullptr));
+}
+
+TEST_F(LogTest, AWarningSwitchesToInfoWhereAskedTo) {
+  for (const char* value : {"0", "1"}) {
+    const ScopedVariable enable("NCCL_WARN_ENABLE_DEBUG_INFO", value);
+    const std::string text = logged("WARN", nullptr, [] {
+      log_info(kLogInit, "before");
+      log_warn("trouble");
+      log_info(kLogInit, "after");
+    });
+    EXPECT_EQ(text.find("before"), std::string::npos) << text;
+    EXPECT_EQ(text.find("INFO after") != std::string::npos, value[0] == '1') << text;
+  }
+}
+
+TEST_F(LogTest, OnceIsOnceForEachText) {
+  EXPECT_EQ(logged("VERSION", nullptr, [] {
+              for (const char* text : {"a", "b", "a"}) log_once(LogLevel::kVersion, kLogAll, text);
+            }), "a\nb\n");
+  EXPECT_EQ(logged("VERSION", nullptr, [] { log_once(LogLevel::kVersion, kLogAll, "a"); }), "a\n");
+}
+
 TEST_F(LogTest, FailuresAreLoggedWithThePlaceThatDecided) {
   const std::string text = logged("WARN", nullptr, [] { (void)fail(Code::kRemote, "rank {} has gone", 4); });
   EXPECT_NE(text.find("log_test.cc:"), std::string::npos) << text;

@@ -52,6 +52,11 @@ TEST(Status, LastErrorTextIsSafeToReadWhileOthersFail) {
   });
 }
 
+TEST(Status, LastErrorTextFitsIntoNcclsBuffers) {
+  (void)fail(Code::kInternal, "{}", std::string(5000, 'x'));
+  EXPECT_EQ(std::string(last_error_text()), std::string(1023, 'x'));
+}
+
 TEST(Status, EveryCodeHasNcclsText) {
   EXPECT_STREQ(error_string(0), "no error");
   EXPECT_STREQ(error_string(static_cast<int>(Code::kRemote)), "remote process exited or there was a network error");

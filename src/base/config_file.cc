@@ -28,8 +28,8 @@ void parse_line(const std::string& place, std::string_view line, ConfigFiles& fi
   const size_t equals = line.find('=');
   const std::string_view name = trimmed(line.substr(0, equals));
   if (equals == std::string_view::npos || !is_name(name) || line.find('\0') != std::string_view::npos) {
-    constexpr size_t kShown = 80;
-    files.complaints.push_back(fmt::format("{}: \"{}\" is no NAME=value and is skipped", place, line.substr(0, kShown)));
+    const std::string_view shown = line.substr(0, 80);
+    files.complaints.push_back(fmt::format("{}: \"{}\" is no NAME=value and is skipped", place, shown));
     return;
   }
   files.settings.insert_or_assign(std::string(name), Setting{std::string(trimmed(line.substr(equals + 1))), place});

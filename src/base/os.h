@@ -15,7 +15,7 @@ std::optional<std::string> environment(const char* name);
 std::vector<std::string> environment_names();
 // The whole of a file; nothing if it cannot be read.
 std::optional<std::string> read_file(const std::string& path);
-// Where a file of the machine, such as /etc/nccl.conf, is looked for: below the root that a test has set, else at `path`.
+// Where a file of the machine, such as /etc/nccl.conf, is looked for: at `path`, below the root that a test has set.
 std::string system_path(const std::string& path);
 void set_system_root_for_tests(const std::string& root);
 const std::string& host_name();

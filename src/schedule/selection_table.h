@@ -1,7 +1,7 @@
 // SelectionTable: which algorithm and channel carry out each operation, by size class. Integers only.
 //
 // Rank 0 fills it at init from what all ranks agreed on and gives it to the others; from then on every choice is a
-// look-up. docs/decisions/0010-selection-by-table.md says why.
+// look-up. docs/decisions/0011-selection-by-table.md says why.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "base/os.h"
 
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -98,6 +99,13 @@ bool process_ended(int pid) {
 }
 
 // Not cached: the thread that forks has another id in the child.
+bool has_remote_fence() {
+  const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL) != 0;
+}
+
+void remote_fence() { syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0); }
+
 UsableCores usable_cores() {
   constexpr size_t kLargestMask = 1 << 13;  // bytes; 65,536 cores
   std::vector<cpu_set_t> mask(1);

@@ -42,6 +42,11 @@ uint64_t random_u64();
 
 // FNV-1a, 64 bits (Fowler, Noll, Vo).
 uint64_t text_hash(std::string_view text);
+// Half of a fence for two threads that each store a word and then load the other's: one side, run often, need only keep
+// the compiler in order, because the other, run rarely, makes every thread of the machine pass a fence, which may take
+// tens of milliseconds. False where the system does not offer it: then the often-run side needs a whole fence.
+bool has_remote_fence();
+void remote_fence();
 // Tells the core that the caller spins.
 inline void cpu_pause() {
 #if defined(__x86_64__)

@@ -34,7 +34,7 @@ void append(std::vector<Submission>& submissions, Engine* engine, void* stream, 
 
 }  // namespace
 
-Status Communicator::check(const Collective& collective, const Use&) const {
+Status Communicator::check(const Collective& collective) const {
   const bool peer = is_point_to_point(collective.operation);
   if (peer || is_rooted(collective.operation)) {
     if (collective.root < 0 || collective.root >= static_cast<int>(nranks_)) {
@@ -74,18 +74,18 @@ Result<std::vector<Submission>> Communicator::bind(const std::vector<Call>& call
   return submissions;
 }
 
-Status Communicator::run_alone(const Call& call) {
-  const Use use(*this);  // an abort from another thread frees nothing meanwhile
-  TRY(check(call.collective, use));
+Status Communicator::run_alone(const Collective& collective, const void* input, void* output) {
+  const QuickUse use(*this);  // an abort from another thread frees nothing meanwhile
+  TRY(check(collective));
   if (released()) return fail(Code::kInvalidArgument, "comm {} has been aborted", static_cast<const void*>(this));
   Submission& alone = resources_->alone;
-  if (!alone.works.empty() && resources_->alone_call == call.collective) {
-    bind_buffers(alone.works[0], call);
+  if (!alone.works.empty() && resources_->alone_call == collective) {
+    bind_buffers(alone.works[0], collective, input, output);
   } else {
     alone.engine = resources_->engine.get();
     alone.works.clear();
-    alone.works.push_back(TRY(bind_call(call)));
-    resources_->alone_call = call.collective;
+    alone.works.push_back(TRY(bind_call(Call{collective, input, output, nullptr})));
+    resources_->alone_call = collective;
   }
   Submission* const submissions[] = {&alone};
   const Status status = alone.engine->run(submissions);
@@ -107,16 +107,16 @@ Result<Work> Communicator::bind_call(const Call& call) {
   work.avg_ranks = nranks_;
   work.operation = static_cast<uint8_t>(collective.operation);
   work.direct = planned.plan->shape().form == Form::kDirect ? 1 : 0;
-  bind_buffers(work, call);
+  bind_buffers(work, collective, call.input, call.output);
   return work;
 }
 
-void Communicator::bind_buffers(Work& work, const Call& call) {
-  work.input = call.input;
-  work.output = call.output;
+void Communicator::bind_buffers(Work& work, const Collective& collective, const void* input, void* output) {
+  work.input = input;
+  work.output = output;
   work.sequence = sequence_++;
-  const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(call.collective);
-  work.flip = flips && call.output != nullptr ? 1 : 0;
+  const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(collective);
+  work.flip = flips && output != nullptr ? 1 : 0;
 }
 
 // A send to oneself and its receive, in order, become one local copy.

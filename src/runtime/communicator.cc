@@ -86,8 +86,9 @@ void Communicator::release() {
   next_released_ = released_shells.load();
   while (!released_shells.compare_exchange_weak(next_released_, this)) {
   }
-  // An abort may come while another thread is inside a call: that call notices and leaves.
-  while (uses_.load() > 0) std::this_thread::yield();
+  // An abort may come while another thread is inside a call: that call notices and leaves. Pairs with QuickUse.
+  if (quick_ && aborted_.load()) remote_fence();
+  while (uses_.load() > 0 || in_call_.load()) std::this_thread::yield();
   if (resources_ != nullptr && resources_->oob != nullptr) resources_->oob->say_goodbye(Departure::kLeft);
   resources_.reset();
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "base/os.h"
 #include "bootstrap/out_of_band.h"
 #include "runtime/engine.h"
 #include "runtime/runtime.h"
@@ -38,7 +39,7 @@ class Communicator {
   // --- operations: plans and binds `calls` (one group's, in order) into submissions for the engine.
   Result<std::vector<Submission>> bind(const std::vector<Call>& calls);
   // A collective of a CPU rank outside a group: the short way, which allocates nothing when it is repeated.
-  Status run_alone(const Call& call);
+  Status run_alone(const Collective& collective, const void* input, void* output);
   // An operation failed: `status` says whether anything had been started, so that no further one may.
   void fault_unless_refused(Status status);
 
@@ -77,8 +78,25 @@ class Communicator {
     const Communicator* comm_;
   };
 
-  // Local checks that need no plan, at submission.
-  Status check(const Collective& collective, const Use& use) const;
+  // The same for the one thread that makes calls, without a locked instruction: those wait until the stores of the call
+  // before have reached the peers' memory. release() after an abort brings the fence that is missing here.
+  class QuickUse {
+   public:
+    explicit QuickUse(const Communicator& comm) : comm_(comm) {
+      comm.in_call_.store(true, std::memory_order_relaxed);
+      if (comm.quick_) std::atomic_signal_fence(std::memory_order_seq_cst);
+      else std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+    ~QuickUse() { comm_.in_call_.store(false, std::memory_order_release); }
+    QuickUse(const QuickUse&) = delete;
+    QuickUse& operator=(const QuickUse&) = delete;
+
+   private:
+    const Communicator& comm_;
+  };
+
+  // Local checks that need no plan, at submission; the caller holds a use.
+  Status check(const Collective& collective) const;
 
  private:
   static constexpr uint64_t kMagic = 0x0280028002800280ull;
@@ -97,7 +115,7 @@ class Communicator {
   Status refuse_after_fault() const;
   Result<Work> bind_call(const Call& call);
   // The part of bind_call that changes from one call to an equal next one.
-  void bind_buffers(Work& work, const Call& call);
+  void bind_buffers(Work& work, const Collective& collective, const void* input, void* output);
   Result<std::vector<Call>> pair_self_transfers(const std::vector<Call>& calls);
 
   uint64_t magic_ = kMagic;
@@ -109,6 +127,8 @@ class Communicator {
   std::atomic<bool> aborted_{false};
   bool finalized_ = false;
   mutable std::atomic<int> uses_{0};
+  mutable std::atomic<bool> in_call_{false};
+  const bool quick_ = has_remote_fence();
   mutable std::atomic<Code> async_error_{Code::kSuccess};
   uint64_t sequence_ = 0;
   std::unique_ptr<Resources> resources_;

@@ -123,10 +123,11 @@ void note_group_failure(Status status) {
 
 Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream) {
   if (comm.kind() == EngineKind::kHost && !is_point_to_point(collective.operation) && !Group::current().open()) {
-    return comm.run_alone(Call{collective, input, output, nullptr});
+    return comm.run_alone(collective, input, output);
   }
   return grouped([&](Group& group) -> Status {
-    TRY(comm.check(collective, Communicator::Use(comm)));
+    const Communicator::Use use(comm);
+    TRY(comm.check(collective));
     // CPU ranks ignore streams: different ones must not cut a group into parts.
     group.add(comm, Call{collective, input, output, comm.kind() == EngineKind::kHost ? nullptr : stream});
     return Status();

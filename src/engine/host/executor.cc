@@ -145,83 +145,76 @@ bool HostExecutor::advance_cursor(const Work& work, uint32_t stream) {
 
 void HostExecutor::resolve_step(const Work& work, const Step& step, uint32_t stream) {
   const Piece piece = piece_of(work.chunking, step.block, kLane, cursors_[stream].round);
-  const Offsets offsets{input_offset(work.chunking, step.block, piece) * element_bytes(work),
-                        output_offset(work.chunking, step.block, piece) * element_bytes(work),
-                        piece.count * element_bytes(work)};
-  const uint32_t refs = uint32_t{step.sources} + step.sinks;
-  endpoints_[stream].resize(refs);
-  for (uint32_t k = 0; k < refs; ++k) {
-    endpoints_[stream][k] = resolve(work, work.plan.refs[step.first_ref + k], k < step.sources, offsets);
+  const uint64_t element = element_bytes(work);
+  const uint64_t input = input_offset(work.chunking, step.block, piece) * element;
+  const uint64_t output = output_offset(work.chunking, step.block, piece) * element;
+  std::vector<Endpoint>& endpoints = endpoints_[stream];
+  endpoints.clear();
+  for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
+    const Ref& ref = work.plan.refs[step.first_ref + k];
+    Endpoint& endpoint = endpoints.emplace_back();
+    endpoint.source = k < step.sources;
+    endpoint.bytes = piece.count * element;
+    endpoint.offset = ref.place == Place::kInput || ref.place == Place::kPeerInput ? input : output;
+    resolve(work, ref, endpoint);
   }
   cursors_[stream].resolved = true;
 }
 
-HostExecutor::Endpoint HostExecutor::resolve(const Work& work, const Ref& ref, bool source, const Offsets& offsets) {
-  Endpoint endpoint;
+void HostExecutor::resolve(const Work& work, const Ref& ref, Endpoint& endpoint) {
   switch (ref.place) {
-    case Place::kInput: endpoint.data = static_cast<std::byte*>(const_cast<void*>(work.input)) + offsets.input; break;
-    case Place::kOutput: endpoint.data = static_cast<std::byte*>(work.output) + offsets.output; break;
-    case Place::kInbox: endpoint = resolve_message(work, ref, source, offsets.bytes); break;
+    case Place::kInput: endpoint.data = static_cast<std::byte*>(const_cast<void*>(work.input)) + endpoint.offset; break;
+    case Place::kOutput: endpoint.data = static_cast<std::byte*>(work.output) + endpoint.offset; break;
+    case Place::kInbox: resolve_message(work, ref, endpoint); break;
     case Place::kReady: break;
-    case Place::kDone: endpoint = resolve_done(ref, source); break;
+    case Place::kDone: resolve_done(ref, endpoint); break;
     case Place::kPeerInput:
     case Place::kPeerOutput:
       // pairs with tell_ready at the peer
-      endpoint.awaited = word_at(rank_.mailbox, rank_.layout.ready_offset(ref.peer, kLane, source ? 0 : 1));
+      endpoint.awaited = word_at(rank_.mailbox, rank_.layout.ready_offset(ref.peer, kLane, endpoint.source ? 0 : 1));
       endpoint.ready = true;
-      endpoint.offsets = offsets;
       break;
   }
-  if ((ref.flags & kWait) == 0 && !endpoint.ready) endpoint.awaited = nullptr;
-  if ((ref.flags & kSignal) == 0) endpoint.published = nullptr;
-  return endpoint;
 }
 
-HostExecutor::Endpoint HostExecutor::resolve_done(const Ref& ref, bool source) const {
-  Endpoint endpoint;
+void HostExecutor::resolve_done(const Ref& ref, Endpoint& endpoint) const {
   // The two pair with each other: the peer's store with this rank's load.
-  if (source) {
-    endpoint.awaited = word_at(rank_.mailbox, rank_.layout.done_offset(ref.peer, kLane));
+  if (endpoint.source) {
+    if ((ref.flags & kWait) != 0) endpoint.awaited = word_at(rank_.mailbox, rank_.layout.done_offset(ref.peer, kLane));
     endpoint.least = rank_.uses;
-  } else {
+  } else if ((ref.flags & kSignal) != 0) {
     endpoint.published = word_at(rank_.peers[ref.peer].mailbox, rank_.layout.done_offset(rank_.rank, kLane));
     endpoint.value = rank_.uses;
   }
-  return endpoint;
 }
 
-HostExecutor::Endpoint HostExecutor::resolve_message(const Work& work, const Ref& ref, bool source,
-                                                     uint64_t bytes) {
+void HostExecutor::resolve_message(const Work& work, const Ref& ref, Endpoint& endpoint) {
   const MailboxLayout& layout = rank_.layout;
-  const ChannelLayout& channel = layout.channels[work.channel];
+  const uint32_t depth = layout.channels[work.channel].depth;
   std::byte* const peer = rank_.peers[ref.peer].mailbox;
-  Endpoint endpoint;
-  endpoint.fifo = &rank_.fifos[work.channel][layout.fifo_index(work.channel, ref.peer, kLane, ref.fifo)];
-  if (source) {
-    const uint64_t message = endpoint.fifo->received;
-    const MessagePlace place = place_of(work, ref, ref.peer, message, bytes);
+  FifoState& fifo = rank_.fifos[work.channel][layout.fifo_index(work.channel, ref.peer, kLane, ref.fifo)];
+  const bool waits = (ref.flags & kWait) != 0, signals = (ref.flags & kSignal) != 0;
+  endpoint.fifo = &fifo;
+  if (endpoint.source) {
+    const MessagePlace place = place_of(work, ref, ref.peer, fifo.received, endpoint.bytes);
     endpoint.data = rank_.mailbox + place.payload;
     // pairs with the store of the same word by the peer's step that has this message as a sink
-    endpoint.awaited = word_at(rank_.mailbox, place.published);
-    endpoint.least = message + 1;
-    if (credits_each_slot(use_of(work, ref.peer).receives[ref.fifo], work.chunking.rounds, channel.depth)) {
+    if (waits) endpoint.awaited = word_at(rank_.mailbox, place.published);
+    endpoint.least = endpoint.value = fifo.received + 1;
+    if (signals && credits_each_slot(use_of(work, ref.peer).receives[ref.fifo], work.chunking.rounds, depth)) {
       // pairs with the load of the same word, below, at the peer
       endpoint.published = word_at(peer, layout.credit_offset(work.channel, rank_.rank, kLane, ref.fifo));
     }
-    endpoint.value = message + 1;
-  } else {
-    const uint64_t message = endpoint.fifo->sent;
-    const MessagePlace place = place_of(work, ref, rank_.rank, message, bytes);
-    endpoint.data = peer + place.payload;
-    if (message - endpoint.fifo->acked >= channel.depth) {
-      // pairs with the credit stores of the peer: start_work, and above
-      endpoint.awaited = word_at(rank_.mailbox, layout.credit_offset(work.channel, ref.peer, kLane, ref.fifo));
-      endpoint.least = message + 1 - channel.depth;
-    }
-    endpoint.published = word_at(peer, place.published);
-    endpoint.value = message + 1;
+    return;
   }
-  return endpoint;
+  const MessagePlace place = place_of(work, ref, rank_.rank, fifo.sent, endpoint.bytes);
+  endpoint.data = peer + place.payload;
+  endpoint.value = fifo.sent + 1;
+  if (signals) endpoint.published = word_at(peer, place.published);
+  if (!waits || fifo.sent - fifo.acked < depth) return;
+  // pairs with the credit stores of the peer: start_work, and above
+  endpoint.awaited = word_at(rank_.mailbox, layout.credit_offset(work.channel, ref.peer, kLane, ref.fifo));
+  endpoint.least = fifo.sent + 1 - depth;
 }
 
 // A line shows the tag of the message `depth` before until it is published; tags, like tails, only grow.
@@ -237,38 +230,35 @@ HostExecutor::MessagePlace HostExecutor::place_of(const Work& work, const Ref& r
 
 bool HostExecutor::all_arrived(const Work& work, const Step& step, uint32_t stream) {
   bool all = true;
-  for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
+  for (uint32_t k = 0; k < endpoints_[stream].size(); ++k) {
     Endpoint& endpoint = endpoints_[stream][k];
-    if (endpoint.awaited == nullptr) continue;
-    all &= arrived(work, work.plan.refs[step.first_ref + k], endpoint, k < step.sources);
+    if (endpoint.awaited != nullptr) all &= arrived(work, work.plan.refs[step.first_ref + k], endpoint);
   }
   return all;
 }
 
-bool HostExecutor::arrived(const Work& work, const Ref& ref, Endpoint& endpoint, bool source) {
-  if (endpoint.ready && !take_ready(work, ref, endpoint, source)) return false;
+bool HostExecutor::arrived(const Work& work, const Ref& ref, Endpoint& endpoint) {
+  if (endpoint.ready && !take_ready(work, ref, endpoint)) return false;
   if (endpoint.awaited == nullptr) return true;
   const uint64_t seen = std::atomic_ref(*endpoint.awaited).load(std::memory_order_acquire);
   if (seen < endpoint.least) return false;
   endpoint.awaited = nullptr;
-  if (!source && endpoint.fifo != nullptr) endpoint.fifo->acked = std::max(endpoint.fifo->acked, seen);
+  if (!endpoint.source && endpoint.fifo != nullptr) endpoint.fifo->acked = std::max(endpoint.fifo->acked, seen);
   return true;
 }
 
 // Once the peer's ready word of this use is here: its buffer, or else the message it sends or takes instead.
-bool HostExecutor::take_ready(const Work& work, const Ref& ref, Endpoint& endpoint, bool source) {
+bool HostExecutor::take_ready(const Work& work, const Ref& ref, Endpoint& endpoint) {
   const ReadyWord ready{std::atomic_ref(endpoint.awaited[0]).load(std::memory_order_acquire),
                         std::atomic_ref(endpoint.awaited[1]).load(std::memory_order_acquire)};
   if (!ready_matches(ready, rank_.uses)) return false;
+  endpoint.ready = false;
+  endpoint.awaited = nullptr;
   if (ready_kind(ready) == ReadyKind::kAddress) {
-    const uint64_t offset = source ? endpoint.offsets.input : endpoint.offsets.output;
-    endpoint = Endpoint{};
-    endpoint.data = reinterpret_cast<std::byte*>(ready_address(ready)) + offset;
-    return true;
+    endpoint.data = reinterpret_cast<std::byte*>(ready_address(ready)) + endpoint.offset;
+  } else {
+    resolve_message(work, ref, endpoint);
   }
-  endpoint = resolve_message(work, ref, source, endpoint.offsets.bytes);
-  if ((ref.flags & kWait) == 0) endpoint.awaited = nullptr;
-  if ((ref.flags & kSignal) == 0) endpoint.published = nullptr;
   return true;
 }
 
@@ -324,7 +314,7 @@ void HostExecutor::run_step(const Work& work, const Step& step, uint32_t stream)
     if (endpoint.published != nullptr) {
       std::atomic_ref(*endpoint.published).store(endpoint.value, std::memory_order_release);
     }
-    if (endpoint.fifo != nullptr) ++(k < step.sources ? endpoint.fifo->received : endpoint.fifo->sent);
+    if (endpoint.fifo != nullptr) ++(endpoint.source ? endpoint.fifo->received : endpoint.fifo->sent);
     if (refs[k].place == Place::kReady && (refs[k].flags & kSignal) != 0) tell_ready(work, refs[k]);
   }
 }

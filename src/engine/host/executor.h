@@ -65,10 +65,6 @@ class HostExecutor {
     uint32_t step = 0;    // index into the stream's steps: prologue, then body (repeated), then epilogue
   };
 
-  struct Offsets {
-    uint64_t input, output;  // bytes from the start of a rank's buffers to the step's piece
-    uint64_t bytes;          // of the piece
-  };
   // One ref of the step that a stream is at, as words and places instead of names.
   struct Endpoint {
     std::byte* data = nullptr;      // where the payload lies; null: only flags, or not known before the ready word
@@ -78,7 +74,9 @@ class HostExecutor {
     uint64_t value = 0;
     FifoState* fifo = nullptr;      // counts the message; null: no message
     bool ready = false;             // `awaited` is the ready word of a peer's buffer, in which the data lies at
-    Offsets offsets{};
+    uint64_t bytes = 0;             // of the payload
+    uint64_t offset = 0;            // of the payload in the buffer where it lies, if it lies in one
+    bool source = false;
   };
 
   void enter_segment();
@@ -90,12 +88,13 @@ class HostExecutor {
 
   // Looks up every ref of the stream's next step.
   void resolve_step(const Work& work, const Step& step, uint32_t stream);
-  Endpoint resolve(const Work& work, const Ref& ref, bool source, const Offsets& offsets);
-  Endpoint resolve_message(const Work& work, const Ref& ref, bool source, uint64_t bytes);
-  Endpoint resolve_done(const Ref& ref, bool source) const;
+  // These fill in an empty endpoint, where it is to stay: copies of a struct just written by parts are slow.
+  void resolve(const Work& work, const Ref& ref, Endpoint& endpoint);
+  void resolve_message(const Work& work, const Ref& ref, Endpoint& endpoint);
+  void resolve_done(const Ref& ref, Endpoint& endpoint) const;
   bool all_arrived(const Work& work, const Step& step, uint32_t stream);
-  bool arrived(const Work& work, const Ref& ref, Endpoint& endpoint, bool source);
-  bool take_ready(const Work& work, const Ref& ref, Endpoint& endpoint, bool source);
+  bool arrived(const Work& work, const Ref& ref, Endpoint& endpoint);
+  bool take_ready(const Work& work, const Ref& ref, Endpoint& endpoint);
   bool begin_touching(const Work& work, const Step& step);
   void end_touching(const Work& work);
   bool ref_revoked(const Work& work, const Ref& ref) const;

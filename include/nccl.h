@@ -460,8 +460,9 @@ ncclResult_t pncclGinInboxA2ACreateRequirement(ncclTeam_t peers, int nBlocks, in
                                                ncclDevResourceRequirements_t* outReq);
 
 /* ---- parameters, since 2.30 ------------------------------------------------------------------------------------- */
-/* `key` is an environment variable. A handle lives as long as the library; reading it as another type than the
- * variable's is ncclInvalidArgument. Texts belong to the library. */
+/* `key` is an environment variable. A handle lives as long as the library. Values are those that a communicator made
+ * now would get. A number may be read at any width that holds its value; reading it as a text, a text as a number, or
+ * either into too little room is ncclInvalidArgument. Texts belong to the library. */
 
 ncclResult_t ncclParamBind(ncclParamHandle_t* out, const char* key);
 ncclResult_t pncclParamBind(ncclParamHandle_t* out, const char* key);

@@ -208,25 +208,31 @@ static void refuse_device_communicators(ncclComm_t comm) {
   expect_refused("ncclGinInboxA2ACreateRequirement", ncclGinInboxA2ACreateRequirement(team, 1, 8, NULL, NULL));
 }
 
-static void refuse_parameters(void) {
-  ncclParamHandle_t handle = NULL;
+static void check_parameters(void) {
+  ncclParamHandle_t number = NULL, word = NULL;
   int64_t bits[2] = {0, 0};
   const char* text = NULL;
   const char** table = NULL;
   int length = 0;
-  expect_refused("ncclParamBind", ncclParamBind(&handle, "NCCL_DEBUG"));
-  expect_refused("ncclParamGetI8", ncclParamGetI8(handle, (int8_t*)bits));
-  expect_refused("ncclParamGetI16", ncclParamGetI16(handle, (int16_t*)bits));
-  expect_refused("ncclParamGetI32", ncclParamGetI32(handle, (int32_t*)bits));
-  expect_refused("ncclParamGetI64", ncclParamGetI64(handle, bits));
-  expect_refused("ncclParamGetU8", ncclParamGetU8(handle, (uint8_t*)bits));
-  expect_refused("ncclParamGetU16", ncclParamGetU16(handle, (uint16_t*)bits));
-  expect_refused("ncclParamGetU32", ncclParamGetU32(handle, (uint32_t*)bits));
-  expect_refused("ncclParamGetU64", ncclParamGetU64(handle, (uint64_t*)bits));
-  expect_refused("ncclParamGetStr", ncclParamGetStr(handle, &text));
-  expect_refused("ncclParamGet", ncclParamGet(handle, bits, 16, &length));
-  expect_refused("ncclParamGetParameter", ncclParamGetParameter("NCCL_DEBUG", &text, &length));
-  expect_refused("ncclParamGetAllParameterKeys", ncclParamGetAllParameterKeys(&table, &length));
+  expect("ncclParamBind", ncclSuccess, ncclParamBind(&number, "NCCL_SOCKET_RETRY_CNT"));
+  expect("ncclParamBind", ncclSuccess, ncclParamBind(&word, "TALARIA_DEVICE"));
+  expect("ncclParamGetI8", ncclSuccess, ncclParamGetI8(number, (int8_t*)bits));
+  expect("ncclParamGetI16", ncclSuccess, ncclParamGetI16(number, (int16_t*)bits));
+  expect("ncclParamGetI32", ncclSuccess, ncclParamGetI32(number, (int32_t*)bits));
+  expect("ncclParamGetI64", ncclSuccess, ncclParamGetI64(number, bits));
+  expect("ncclParamGetU8", ncclSuccess, ncclParamGetU8(number, (uint8_t*)bits));
+  expect("ncclParamGetU16", ncclSuccess, ncclParamGetU16(number, (uint16_t*)bits));
+  expect("ncclParamGetU32", ncclSuccess, ncclParamGetU32(number, (uint32_t*)bits));
+  expect("ncclParamGetU64", ncclSuccess, ncclParamGetU64(number, (uint64_t*)bits));
+  expect("value", 34, bits[0]);
+  expect("ncclParamGetStr", ncclSuccess, ncclParamGetStr(word, &text));
+  expect_text("value", "host", text);
+  expect("ncclParamGet", ncclSuccess, ncclParamGet(word, bits, 16, &length));
+  expect("length", 5, length);
+  expect("ncclParamGetParameter", ncclSuccess, ncclParamGetParameter("TALARIA_DEVICE", &text, &length));
+  expect("length", 4, length);
+  expect("ncclParamGetAllParameterKeys", ncclSuccess, ncclParamGetAllParameterKeys(&table, &length));
+  expect("keys", 1, length > 10 && table != NULL);
 }
 
 static void check_ends(void) {
@@ -258,7 +264,7 @@ int main(void) {
     refuse_communicators(comm);
     refuse_memory(comm);
     refuse_device_communicators(comm);
-    refuse_parameters();
+    check_parameters();
     expect("ncclCommDestroy", ncclSuccess, ncclCommDestroy(comm));
   }
   check_ends();

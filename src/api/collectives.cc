@@ -81,7 +81,6 @@ Status submit_request(const Request& request, ncclComm_t comm, cudaStream_t stre
   const ReduceOp reduction = TRY(checked_reduction(request, type));
   TRY(check_size(request, *communicator, type));
   TRY(check_buffers(request, *communicator));
-  if (request.count == 0) return Status();
   const Collective collective{request.operation, type, reduction, request.root, request.count};
   return submit(*communicator, collective, request.input, request.output, stream);
 }

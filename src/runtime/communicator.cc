@@ -60,6 +60,7 @@ Status Communicator::connect(std::span<const UniqueId> ids, const InitOptions& o
   TRY(check_duplicate_gpus(cards, config));
   TRY(mine.engine->connect(cards, *mine.oob));
   agreement.limits.form = mine.engine->form();
+  compares_calls_ = kind() == EngineKind::kHost && nranks_ > 1 && config.check_mode == "DEBUG_GLOBAL";
   mine.planner = std::make_unique<Planner>(rank_, TRY(agree_on_selection(agreement.limits, config, *mine.oob)),
                                            agreement.rooms);
   return Status();

@@ -43,6 +43,11 @@ class Communicator {
   // An operation failed: `status` says whether anything had been started, so that no further one may.
   void fault_unless_refused(Status status);
 
+  // Are collectives compared with those of the other ranks first (NCCL_CHECK_MODE=DEBUG_GLOBAL)? And the number of the
+  // next one.
+  bool compares_calls() const { return compares_calls_.load(std::memory_order_relaxed); }
+  uint64_t next_compared() { return compared_++; }
+
   // --- end of life
   Status finalize();
   Status finalize_if_needed() { return finalized_ ? Status() : finalize(); }
@@ -131,6 +136,8 @@ class Communicator {
   const bool quick_ = has_remote_fence();
   mutable std::atomic<Code> async_error_{Code::kSuccess};
   uint64_t sequence_ = 0;
+  std::atomic<bool> compares_calls_{false};
+  uint64_t compared_ = 0;
   std::unique_ptr<Resources> resources_;
   Communicator* next_released_ = nullptr;  // shells stay reachable, so that leak checkers see them as kept
   uint64_t end_magic_ = kMagic;

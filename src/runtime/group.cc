@@ -35,7 +35,8 @@ Status Group::end() {
   const Status error = std::exchange(error_, Status());
   TRY(error);
   TRY(run_inits(std::move(inits)));
-  return run_calls(calls);
+  const bool compared = std::ranges::any_of(calls, [](const auto& entry) { return entry.first->compares_calls(); });
+  return compared ? run_compared(calls, run_calls) : run_calls(calls);
 }
 
 // Ranks wait for each other inside init, so each needs a thread. One that fails ends the others.

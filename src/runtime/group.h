@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/call_check.h"
 #include "runtime/communicator.h"
 
 namespace talaria {
@@ -36,7 +37,7 @@ class Group {
   }
 
  private:
-  using Calls = std::vector<std::pair<Communicator*, Call>>;
+  using Calls = CallList;
   static Status run_inits(std::vector<InitJob> jobs);
   static Status run_calls(const Calls& calls);
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/os.h"
-#include "schedule/collective.h"
+#include "runtime/wait_report.h"
 
 namespace talaria {
 namespace {
@@ -151,6 +151,7 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
     }
     engine->executor_.begin(submission->works);
   }
+  double idle_since = 0;  // 0: something moved lately
   Backoff backoff(static_cast<HostEngine*>(submissions.front()->engine)->crowded_);
   for (;;) {
     bool moved = false, running = false;
@@ -167,10 +168,14 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
     if (!running) return Status();
     if (moved) {
       backoff.reset();
+      idle_since = 0;
       continue;
     }
     backoff.wait();
-    if (backoff.long_idle()) TRY(check_peers(submissions));
+    if (!backoff.long_idle()) continue;
+    if (idle_since == 0) idle_since = now_usec();
+    TRY(check_peers(submissions));
+    TRY(check_patience(submissions, idle_since));
   }
 }
 
@@ -185,6 +190,23 @@ Status HostEngine::check_peers(std::span<Submission* const> submissions) {
     return fail(Code::kRemote, "rank {} was left {}: {}", engine->rank_.rank, wait, describe(*departed));
   }
   return Status();
+}
+
+// No deadline but the user's: a straggler of ten minutes is legal.
+Status HostEngine::check_patience(std::span<Submission* const> submissions, double idle_since) {
+  const auto patience_sec = config_.timeout_sec;
+  if (patience_sec <= 0 || now_usec() - idle_since < static_cast<double>(patience_sec) * 1e6) return Status();
+  std::string first;
+  for (Submission* submission : submissions) {
+    auto* engine = static_cast<HostEngine*>(submission->engine);
+    if (engine->executor_.done()) continue;
+    const uint32_t rank = engine->rank_.rank;
+    log_pending(rank, engine->executor_.current_waits(), submission->works);
+    if (first.empty()) first = fmt::format("rank {} waited {} s (TALARIA_TIMEOUT) {}", rank, patience_sec,
+                                           engine->describe_wait());
+  }
+  leave_half_done(submissions);
+  return fail(Code::kRemote, "{}", first);
 }
 
 std::optional<Departed> HostEngine::hopeless() {
@@ -218,13 +240,9 @@ Departure HostEngine::whereabouts(uint32_t peer) {
   return now_usec() - ended_since_[peer] < kRingUsec ? Departure::kPresent : Departure::kDied;
 }
 
-// "in operation 7 (AllReduce), waiting for rank 2 at step 3 of round 0"
 std::string HostEngine::describe_wait() const {
   const std::vector<HostWait> waits = executor_.current_waits();
-  if (waits.empty()) return "between operations";
-  const HostWait& wait = waits.front();
-  return fmt::format("in operation {} ({}), waiting for rank {} at step {} of round {}", wait.sequence,
-                     name_of(static_cast<Operation>(wait.operation)), wait.peer, wait.step, wait.round);
+  return waits.empty() ? "between operations" : "in " + describe(waits.front());
 }
 
 std::unique_ptr<Engine> make_host_engine(const Config& config) { return std::make_unique<HostEngine>(config); }

@@ -28,6 +28,7 @@ class HostEngine final : public Engine {
  private:
   static void leave_half_done(std::span<Submission* const> submissions);
   static Status check_peers(std::span<Submission* const> submissions);
+  Status check_patience(std::span<Submission* const> submissions, double idle_since);
   // Why this rank's wait will never end, if so.
   std::optional<Departed> hopeless();
   Departure whereabouts(uint32_t peer);

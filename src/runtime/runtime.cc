@@ -122,7 +122,9 @@ void note_group_failure(Status status) {
 }
 
 Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream) {
-  if (comm.kind() == EngineKind::kHost && !is_point_to_point(collective.operation) && !Group::current().open()) {
+  if (collective.count == 0 && !comm.compares_calls()) return Status();
+  if (comm.kind() == EngineKind::kHost && !is_point_to_point(collective.operation) && !Group::current().open() &&
+      !comm.compares_calls()) {
     return comm.run_alone(collective, input, output);
   }
   return grouped([&](Group& group) -> Status {

@@ -4,7 +4,8 @@
 #   build=$(tools/setup.sh [target...])       no target: everything
 #
 # Prints the build folder on stdout and progress on stderr; what the tools say goes to <build folder>/setup.log and is
-# shown when a step fails. Environment: TALARIA_PRESET (default: dev where nvcc is found, else cpu), TALARIA_JOBS.
+# shown when a step fails. Environment: TALARIA_PRESET (default: dev where nvcc is found, else cpu), TALARIA_JOBS,
+# TALARIA_COMPARE (anything: also what bench/compare_cpu.sh compares us with).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -24,6 +25,9 @@ needs=(
   "libgtest-dev header gtest/gtest.h"
   "libhwy-dev header hwy/highway.h"
 )
+if [ -n "${TALARIA_COMPARE:-}" ]; then
+  needs+=("libopenmpi-dev command mpicc" "openmpi-bin command mpirun" "libgloo-dev header gloo/allreduce.h")
+fi
 
 missing_packages() {
   local package kind what
@@ -73,6 +77,7 @@ preset=${TALARIA_PRESET:-$preset}
 
 # The preset dev builds for one architecture: that of the GPU which is here, if any.
 settings=()
+if [ -n "${TALARIA_COMPARE:-}" ]; then settings+=(-DTALARIA_COMPARE=ON); fi
 if [ "$preset" = dev ] && has_command nvidia-smi; then
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -dc '0-9' || true)
   if [ "$capability" = 90 ]; then capability=90a; fi

@@ -213,19 +213,17 @@ std::optional<Departed> HostEngine::hopeless() {
   if (executor_.done()) return std::nullopt;
   oob_->listen();
   if (const auto fault = oob_->settled_fault()) return *fault;
-  for (const HostWait& wait : executor_.current_waits()) {
+  const std::vector<HostWait> waits = executor_.current_waits();
+  // A rank's last stores come before its goodbye. So whoever was heard to be gone at an earlier look, and is still
+  // waited for although the executor has looked at its words since, is waited for in vain.
+  for (const HostWait& wait : waits) {
+    if (!missed_[wait.peer]) continue;
     const Departure how = whereabouts(wait.peer);
-    if (how == Departure::kPresent) continue;
-    // A rank's last stores come before its goodbye. So whoever was heard to be gone at an earlier look, and is still
-    // waited for although the executor has looked at its words since, is waited for in vain.
-    if (!missed_[wait.peer]) {
-      missed_[wait.peer] = true;
-      continue;
-    }
     oob_->report({wait.peer, how == Departure::kLeft ? Departure::kMissed : how});
     if (const auto fault = oob_->fault()) return *fault;
     return Departed{wait.peer, how};
   }
+  for (const HostWait& wait : waits) missed_[wait.peer] = whereabouts(wait.peer) != Departure::kPresent;
   return std::nullopt;
 }
 

@@ -59,7 +59,9 @@ struct SharedId {
   UniqueId id;
 };
 
-inline void run_process_ranks(int nranks, const Body& body) {
+// Runs member(rank, id) in n processes, which all must return true.
+template <typename Member>
+void run_process_inits(int nranks, Member member) {
   void* page = mmap(nullptr, sizeof(SharedId), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
   auto* shared = new (page) SharedId;
@@ -70,10 +72,14 @@ inline void run_process_ranks(int nranks, const Body& body) {
     }
     setenv("TALARIA_DEVICE", "host", 1);
     while (!shared->ready) std::this_thread::yield();
-    return run_member(shared->id, nranks, rank, body) ? 0 : 1;
+    return member(rank, shared->id) ? 0 : 1;
   });
   munmap(page, sizeof(SharedId));
   for (int rank = 0; rank < nranks; ++rank) EXPECT_EQ(exits[static_cast<size_t>(rank)], 0) << "rank " << rank;
+}
+
+inline void run_process_ranks(int nranks, const Body& body) {
+  run_process_inits(nranks, [&](int rank, const UniqueId& id) { return run_member(id, nranks, rank, body); });
 }
 
 }  // namespace talaria::test

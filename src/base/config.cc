@@ -42,7 +42,7 @@ const ConfigRow kRows[] = {
     {"NCCL_MULTI_RANK_GPU_ENABLE", &Config::multi_rank_gpu_enable, "0", "1 allows several ranks on one GPU"},
     {"NCCL_MAX_CTAS", &Config::max_ctas, "0", "most blocks of a rank per kernel; 0 leaves it to the library",
      Agreed::kLeast},
-    {"NCCL_MIN_CTAS", &Config::min_ctas, "0", "blocks asked for at least; met as far as NCCL_MAX_CTAS and the GPU allow",
+    {"NCCL_MIN_CTAS", &Config::min_ctas, "0", "fewest blocks asked for; met as far as NCCL_MAX_CTAS and the GPU allow",
      Agreed::kMost},
     {"NCCL_ALGO", &Config::algorithms, "",
      "algorithms to choose from: a list of ring, one_shot, two_shot, pairwise and NCCL's names, ^ excludes; "

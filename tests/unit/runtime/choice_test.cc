@@ -4,14 +4,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "unit/runtime/host_ranks.h"
 
 namespace talaria {
 namespace {
 
-// The init of three processes, each with its own NCCL_ALGO. judge(rank, status, text) says whether that is right.
-void run_inits(const std::vector<const char*>& algorithms, bool (*judge)(int rank, Code code, const std::string& text)) {
+// The init of as many processes, each with its own NCCL_ALGO. The judge says whether it ended right.
+using Judge = bool (*)(int rank, Code code, const std::string& text);
+void run_inits(const std::vector<const char*>& algorithms, Judge judge) {
   const int nranks = static_cast<int>(algorithms.size());
   test::run_process_inits(nranks, [&](int rank, const UniqueId& id) {
     setenv("NCCL_ALGO", algorithms[static_cast<size_t>(rank)], 1);

@@ -1,4 +1,4 @@
-// PeerHandle and MailboxLayout: the only things an executor needs to reach a mapped peer.
+// PeerHandle and MailboxLayout: the only things an executor needs to reach a peer.
 //
 // Every rank owns one mailbox: memory that its peers can store to. Its layout is a function of MailboxLayout alone, the
 // same on all ranks, so a peer is described by the address at which its mailbox is mapped here.
@@ -12,11 +12,15 @@
 
 namespace talaria {
 
-enum class PeerKind : uint8_t { kNone, kMapped };
+enum class PeerKind : uint8_t {
+  kNone,
+  kMapped,
+  kProxied,  // told by Puts (transport/put.h)
+};
 
 struct PeerHandle {
   PeerKind kind;
-  std::byte* mailbox;  // where the peer's mailbox is mapped in this address space
+  std::byte* mailbox;  // where the peer's mailbox is mapped in this address space. Proxied: its mirror, for payloads
 };
 
 inline constexpr uint32_t kMailboxChannels = 3;  // == kChannels

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +19,8 @@ namespace talaria {
 namespace {
 
 std::mutex g_mutex;
+
+std::string fresh_name() { return fmt::format("/talaria-{}-{:016x}", getpid(), random_u64()); }
 
 }  // namespace
 
@@ -38,16 +42,11 @@ std::shared_ptr<SharedMemory::Mapping> SharedMemory::mapped_here(const std::stri
   return found == mappings().end() ? nullptr : found->second.lock();
 }
 
-Result<std::shared_ptr<SharedMemory::Mapping>> SharedMemory::map(int fd, size_t bytes, const std::string& name) {
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (data == MAP_FAILED) {
-    return fail(Code::kSystem, "mapping {} bytes of shared memory {} failed: {}", bytes, name, strerror(errno));
-  }
-  auto mapping = std::shared_ptr<Mapping>(new Mapping{static_cast<std::byte*>(data), bytes});
+void SharedMemory::keep(void* data, size_t bytes) {
+  mapping_ = std::shared_ptr<Mapping>(new Mapping{static_cast<std::byte*>(data), bytes});
   std::lock_guard lock(g_mutex);
   std::erase_if(mappings(), [](const auto& entry) { return entry.second.expired(); });
-  mappings()[name] = mapping;
-  return mapping;
+  mappings()[name_] = mapping_;
 }
 
 SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
@@ -58,36 +57,52 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   return *this;
 }
 
-Result<SharedMemory> SharedMemory::create(size_t bytes) {
+int SharedMemory::create(size_t bytes, SharedMemory& out) {
   SharedMemory memory;
-  memory.name_ = fmt::format("/talaria-{}-{:016x}", getpid(), random_u64());
+  memory.name_ = fresh_name();
   const UniqueFd fd(shm_open(memory.name_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-  if (!fd.valid()) {
-    return fail(Code::kSystem, "creating shared memory /dev/shm{} failed: {}", memory.name_, strerror(errno));
-  }
+  if (!fd.valid()) return errno;
   memory.linked_ = true;
   // Reserves the pages now: a full /dev/shm is an error here, not a bus error at first touch.
-  if (const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) {
-    return fail(Code::kSystem, "/dev/shm has no room for {} bytes ({}): make it larger, e.g. docker run --shm-size",
-                bytes, strerror(error));
-  }
-  memory.mapping_ = TRY(map(fd.get(), bytes, memory.name_));
+  if (const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) return error;
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (data == MAP_FAILED) return errno;
+  memory.keep(data, bytes);
+  out = std::move(memory);
+  return 0;
+}
+
+Result<SharedMemory> SharedMemory::create_private(size_t bytes) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  SharedMemory memory;
+  memory.name_ = fresh_name();
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kFlags, -1, 0);
+  if (data == MAP_FAILED) return fail(Code::kSystem, "no room for {} bytes of memory: {}", bytes, strerror(errno));
+  memory.keep(data, bytes);
   return memory;
 }
 
-Result<SharedMemory> SharedMemory::open(const std::string& name, size_t bytes) {
+int SharedMemory::open(const std::string& name, size_t bytes, SharedMemory& out) {
   SharedMemory memory;
   memory.name_ = name;
   memory.mapping_ = mapped_here(name);
-  if (memory.mapping_ != nullptr) return memory;
-  const UniqueFd fd(shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0600));
-  if (!fd.valid()) {
-    return fail(Code::kSystem,
-                "opening a peer's shared memory /dev/shm{} failed: {} (do both processes share /dev/shm?)", name,
-                strerror(errno));
+  if (memory.mapping_ == nullptr) {
+    const UniqueFd fd(shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0600));
+    struct stat status {};
+    if (!fd.valid() || fstat(fd.get(), &status) != 0) return errno;
+    // Another object than the one that was meant; touching its end would be a bus error.
+    if (static_cast<uint64_t>(status.st_size) < bytes) return EINVAL;
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    if (data == MAP_FAILED) return errno;
+    memory.keep(data, bytes);
   }
-  memory.mapping_ = TRY(map(fd.get(), bytes, name));
-  return memory;
+  out = std::move(memory);
+  return 0;
+}
+
+uint64_t SharedMemory::room() {
+  struct statvfs status {};
+  return statvfs("/dev/shm", &status) == 0 ? uint64_t{status.f_bavail} * status.f_frsize : 0;
 }
 
 std::byte* SharedMemory::data() const { return mapping_ == nullptr ? nullptr : mapping_->data; }

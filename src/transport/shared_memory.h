@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,10 +24,14 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory() { unlink_name(); }
 
-  // A new zeroed block under a fresh name. kSystem when /dev/shm has no room for `bytes`.
-  static Result<SharedMemory> create(size_t bytes);
-  // Maps the block that another rank created.
-  static Result<SharedMemory> open(const std::string& name, size_t bytes);
+  // A new zeroed block under a fresh name. 0, or an errno: ENOSPC when /dev/shm has no room for it.
+  static int create(size_t bytes, SharedMemory& out);
+  // The same for this process alone: others cannot open it. Untouched pages cost nothing.
+  static Result<SharedMemory> create_private(size_t bytes);
+  // Maps the block that another rank created. 0, or an errno: ENOENT where /dev/shm is not the creator's.
+  static int open(const std::string& name, size_t bytes, SharedMemory& out);
+  // Bytes free in /dev/shm; 0 if the system does not tell.
+  static uint64_t room();
 
   std::byte* data() const;
   const std::string& name() const { return name_; }
@@ -36,7 +41,7 @@ class SharedMemory {
   struct Mapping;
   static std::map<std::string, std::weak_ptr<Mapping>>& mappings();
   static std::shared_ptr<Mapping> mapped_here(const std::string& name);
-  static Result<std::shared_ptr<Mapping>> map(int fd, size_t bytes, const std::string& name);
+  void keep(void* data, size_t bytes);
 
   std::shared_ptr<Mapping> mapping_;
   std::string name_;

@@ -10,6 +10,7 @@
 #include "bootstrap/address.h"
 #include "bootstrap/interfaces.h"
 #include "bootstrap/port_range.h"
+#include "bootstrap/retry.h"
 #include "bootstrap/root.h"
 
 namespace talaria {
@@ -17,12 +18,6 @@ namespace {
 
 constexpr double kWelcomeUsec = 20e6;  // a root that lives welcomes at once
 constexpr double kDismissUsec = 1e6;   // for a root that serves a single rank
-
-bool may_succeed_later(int error) {
-  constexpr int kTransient[] = {ECONNREFUSED, ECONNRESET, ETIMEDOUT, EPIPE, EHOSTUNREACH, ENETUNREACH, ENETDOWN,
-                                EAGAIN, EADDRNOTAVAIL, EINTR, EMFILE, ENFILE};
-  return std::ranges::find(kTransient, error) != std::end(kTransient);
-}
 
 // The address other ranks can reach this one at: what the user chose, else what leads to the root.
 Result<SocketAddress> own_address(const Joining& join, int root) {
@@ -39,16 +34,6 @@ int stagger_msec(const Joining& join, const RootShare& share) {
 }
 
 }  // namespace
-
-double retry_budget_usec(const Config& config) {
-  const double count = std::clamp<double>(config.socket_retry_count, 0, 1e4);
-  return std::clamp<double>(config.socket_retry_sleep_msec, 0, 1e6) * 1000 * count * (count + 1) / 2;
-}
-
-int retry_pause_msec(const Config& config, int attempt) {
-  const int64_t linear = std::clamp<int64_t>(config.socket_retry_sleep_msec, 1, 10000) * attempt;
-  return static_cast<int>(std::min<int64_t>(linear, 1ll << std::min(attempt, 13)));
-}
 
 Status Introduction::greet() {
   const uint32_t root = root_of(join_.rank, join_.nranks, join_.nroots());

@@ -36,11 +36,6 @@ class Introduction {
   uint32_t absent_ = UINT32_MAX;
 };
 
-// NCCL_SOCKET_RETRY_CNT pauses that grow by NCCL_SOCKET_RETRY_SLEEP_MSEC each: their sum, and one of them. They begin
-// shorter, because usually the other side is only milliseconds late, and reach NCCL's length after a few attempts.
-double retry_budget_usec(const Config& config);
-int retry_pause_msec(const Config& config, int attempt);
-
 // Lets the root of a single rank end. It does not matter if there is none: the rank needs nothing from it.
 void dismiss_root(const Joining& join);
 

@@ -49,6 +49,14 @@ class OutOfBand {
   virtual Status all_gather(std::span<std::byte> all) = 0;
   virtual Status barrier() = 0;
 
+  // Where this rank can be reached by the others; the port means nothing.
+  virtual SocketAddress address() const { return {}; }
+  // Set when the communicator is aborted; what waits for peers by other means than this object looks at it too.
+  virtual const std::atomic<bool>& abort_flag() const {
+    static const std::atomic<bool> never{false};
+    return never;
+  }
+
   // --- who is still there. Not collective; none of these blocks or needs a peer.
   // Hears what neighbours say of departed ranks and passes it on; cheap, and rate-limited. News travels only through
   // ranks that listen: who waits for others does so about once a millisecond. While another thread is inside a

@@ -12,6 +12,7 @@
 #include "bootstrap/introduction.h"
 #include "bootstrap/joining.h"
 #include "bootstrap/out_of_band.h"
+#include "bootstrap/retry.h"
 #include "bootstrap/ring.h"
 #include "bootstrap/ring_join.h"
 #include "bootstrap/root.h"

@@ -75,6 +75,8 @@ Ring::~Ring() {
   hang_up(sockets_.predecessor);
 }
 
+SocketAddress Ring::address() const { return local_address(sockets_.predecessor.get()); }
+
 // Once around the ring with empty parts: rank r's header has then been caused by every other rank's call.
 Status Ring::barrier() { return all_gather({}); }
 

@@ -57,6 +57,9 @@ class Ring : public OutOfBand {
   uint32_t nranks() const override { return nranks_; }
   Status all_gather(std::span<std::byte> all) override;
   Status barrier() override;
+  // Where the predecessor has reached this rank.
+  SocketAddress address() const override;
+  const std::atomic<bool>& abort_flag() const override { return abort_; }
   void listen() override;
   Departure departure_of(uint32_t rank) const override;
   std::optional<Fault> fault() const override;

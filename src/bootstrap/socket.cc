@@ -13,10 +13,6 @@
 namespace talaria {
 namespace {
 
-void set_option(int socket, int level, int option, int value) {
-  setsockopt(socket, level, option, &value, sizeof(value));  // best effort: a refused option only costs speed
-}
-
 void tune(int socket) {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   // A host that vanishes without closing its sockets shows up after about half a minute.
@@ -41,6 +37,10 @@ bool met_itself(int socket) {
 }
 
 }  // namespace
+
+void set_option(int socket, int level, int option, int value) {
+  setsockopt(socket, level, option, &value, sizeof(value));
+}
 
 int listen_at(const SocketAddress& address, UniqueFd& listener) {
   if (const int error = open_stream(address, listener); error != 0) return error;

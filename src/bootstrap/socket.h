@@ -32,6 +32,8 @@ int connect_to(const SocketAddress& address, const Patience& patience, UniqueFd&
 // Takes one waiting connection; EAGAIN when there is none.
 int accept_from(int listener, UniqueFd& socket, SocketAddress& peer);
 SocketAddress local_address(int socket);
+// Best effort: a refused option only costs speed, or the time to notice that a host has vanished.
+void set_option(int socket, int level, int option, int value);
 
 // Polls until one of `descriptors` has an event; 0 then.
 int wait_for(std::span<pollfd> descriptors, const Patience& patience);

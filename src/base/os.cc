@@ -88,7 +88,9 @@ uint64_t process_hash() { return process_hash_of(getpid()); }
 uint64_t process_hash_of(int pid) {
   struct stat pid_namespace {};
   stat("/proc/self/ns/pid", &pid_namespace);
-  return text_hash(std::to_string(pid) + "@" + std::to_string(pid_namespace.st_ino));
+  // Namespaces have the same numbers on every machine: the boot id tells those apart.
+  return text_hash(std::to_string(pid) + "@" + std::to_string(pid_namespace.st_ino) + "@" +
+                   read_small_file("/proc/sys/kernel/random/boot_id"));
 }
 
 bool process_ended(int pid) {

@@ -21,7 +21,7 @@ void set_system_root_for_tests(const std::string& root);
 const std::string& host_name();
 // Identity of this machine: NCCL_HOSTID if set, else host name and boot id. Equal on processes of one machine.
 uint64_t host_hash(const std::string& host_id_override);
-// Identity of this process, never equal for two processes of one machine.
+// Identity of this process, never equal for two processes that live at one time, on whatever machines.
 uint64_t process_hash();
 // The same of process `pid`, if it lives in the PID namespace of this one.
 uint64_t process_hash_of(int pid);

@@ -7,12 +7,19 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "base/log.h"
 #include "base/os.h"
+#include "bootstrap/pairs.h"
+#include "runtime/reach.h"
 #include "runtime/wait_report.h"
 
 namespace talaria {
 namespace {
+
+// For the ring to explain what was seen otherwise.
+constexpr double kRingUsec = 5e5;
 
 // How an idle thread waits: spin while an answer is likely to be on its way, then let other ranks have the core. Where
 // ranks outnumber cores the answer may need this one: no spinning.
@@ -63,7 +70,7 @@ Result<RankCard> HostEngine::open(uint32_t rank, const MailboxLayout& layout) {
   rank_.layout = layout;
   rank_.peers.resize(layout.nranks);
   for (uint32_t c = 0; c < kMailboxChannels; ++c) rank_.fifos[c].resize(layout.fifo_index(c, layout.nranks, 0, 0));
-  mailbox_ = TRY(SharedMemory::create(layout.bytes));
+  mailbox_ = TRY(make_mailbox(layout.bytes));
   rank_.mailbox = mailbox_.data();
 
   RankCard card{};
@@ -81,19 +88,29 @@ Result<RankCard> HostEngine::open(uint32_t rank, const MailboxLayout& layout) {
   return card;
 }
 
+// Without room in /dev/shm, or with NCCL_SHM_DISABLE, only threads of this process can store to it.
+Result<SharedMemory> HostEngine::make_mailbox(size_t bytes) const {
+  if (config_.shm_disable == 0) {
+    SharedMemory memory;
+    const int error = SharedMemory::create(bytes, memory);
+    if (error == 0) return memory;
+    log_warn("rank {}: cannot create the shared memory object /dev/shm/talaria-{}-* of {} bytes, {} bytes are free "
+             "there ({}): other processes reach this rank over TCP, which is slower. Make /dev/shm larger (docker run "
+             "--shm-size), or set NCCL_SHM_DISABLE=1 to use TCP without this warning",
+             rank_.rank, getpid(), bytes, SharedMemory::room(), strerror(error));
+  }
+  return SharedMemory::create_private(bytes);
+}
+
 Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
-  Status status;
   const RankCard& mine = cards[rank_.rank];
-  for (uint32_t p = 0; p < cards.size() && status.ok(); ++p) status = connect_peer(mine, cards[p], rank_.peers[p]);
-  // Every rank tells its verdict, also one that failed: nobody is left waiting, now or in the first operation. What all
-  // have opened needs its name no longer.
-  Result<std::vector<int32_t>> verdicts = oob.all_gather_value(static_cast<int32_t>(status.code()));
+  std::vector<bool> opened(cards.size());
+  const Status status = map_peers(cards, opened);
+  Result<Reach> agreed = agree_on_reach(oob, status, opened);
+  // What all have opened needs its name no longer.
   mailbox_.unlink_name();
-  TRY(status);
-  TRY(verdicts.status());
-  const auto failed = std::ranges::find_if(*verdicts, [](int32_t code) { return code != 0; });
-  if (failed != verdicts->end())
-    return fail(Code::kRemote, "rank {} could not reach its peers; see its log", failed - verdicts->begin());
+  TRY(agreed.status());
+  if (!agreed->everyone) TRY(link_peers(agreed->mapped, oob));
   const bool one_process = std::all_of(cards.begin(), cards.end(), [&](const RankCard& card) {
     return card.process_hash == mine.process_hash && card.host_hash == mine.host_hash;
   });
@@ -111,23 +128,61 @@ Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
   return Status();
 }
 
-Status HostEngine::connect_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle) {
+Status HostEngine::map_peers(std::span<const RankCard> cards, std::vector<bool>& opened) {
+  for (uint32_t p = 0; p < cards.size(); ++p) opened[p] = TRY(map_peer(cards[rank_.rank], cards[p], rank_.peers[p]));
+  return Status();
+}
+
+// False if the two do not share memory.
+Result<bool> HostEngine::map_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle) {
   if (peer.kind != EngineKind::kHost) {
     return fail(Code::kInvalidUsage, "a communicator mixes CPU ranks and GPU ranks: set TALARIA_DEVICE alike on all");
-  }
-  if (peer.host_hash != mine.host_hash) {
-    return fail(Code::kInvalidUsage, "ranks on different hosts (or with different NCCL_HOSTID) are not supported yet");
   }
   handle.kind = PeerKind::kMapped;
   if (&peer == &mine) {
     handle.mailbox = mailbox_.data();
-    return Status();
+    return true;
   }
+  const bool one_process = peer.host_hash == mine.host_hash && peer.process_hash == mine.process_hash;
+  if (!one_process && (config_.shm_disable != 0 || peer.host_hash != mine.host_hash)) return false;
   // Also within one process: our handle keeps the memory when the peer's communicator goes; late credits may come.
   const std::string name(reinterpret_cast<const char*>(peer.mailbox_handle));
-  opened_.push_back(TRY(SharedMemory::open(name, peer.mailbox_bytes)));
+  SharedMemory memory;
+  if (const int error = SharedMemory::open(name, peer.mailbox_bytes, memory); error != 0) {
+    log_info(kLogShm, "rank {} cannot open /dev/shm{} of rank {} on this host: {}", rank_.rank, name,
+             static_cast<size_t>(&handle - rank_.peers.data()), strerror(error));
+    return false;
+  }
+  opened_.push_back(std::move(memory));
   handle.mailbox = opened_.back().data();
-  return Status();
+  return true;
+}
+
+Status HostEngine::link_peers(const std::vector<bool>& mapped, OutOfBand& oob) {
+  std::vector<bool> wanted = mapped;
+  wanted.flip();
+  auto sockets = TRY(connect_pairs(oob, wanted, config_));
+  const auto each = static_cast<uint32_t>(std::max<int64_t>(config_.nsocks_per_thread, 1));
+  links_ = std::make_unique<TcpLinks>(rank_.nranks, std::span(mailbox_.data(), rank_.layout.bytes), each);
+  rank_.puts.resize(rank_.nranks);
+  for (uint32_t p = 0; p < rank_.nranks; ++p) {
+    if (!wanted[p]) continue;
+    log_info(kLogNet, "NET/Socket: rank {} reaches rank {} by {} sockets", rank_.rank, p, sockets[p].size());
+    rank_.peers[p] = {PeerKind::kProxied, TRY(links_->add(p, std::move(sockets[p])))};
+  }
+  return links_->start();
+}
+
+bool HostEngine::exchange() {
+  if (links_ == nullptr) return false;
+  for (uint32_t p = 0; p < rank_.nranks; ++p) {
+    if (!rank_.puts[p].empty()) links_->put(p, rank_.puts[p]);
+  }
+  return links_->drive();
+}
+
+void HostEngine::set_working(bool working) {
+  if (links_ != nullptr) links_->work(working);
 }
 
 // The works of all submissions stay as they are: their counters no longer agree with their peers', and the caller may
@@ -142,6 +197,21 @@ void HostEngine::leave_half_done(std::span<Submission* const> submissions) {
   }
 }
 
+// While ranks are inside operations, the process's helper threads serve their sockets.
+class HostEngine::Working {
+ public:
+  explicit Working(std::span<Submission* const> submissions) : submissions_(submissions) { tell(true); }
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+  ~Working() { tell(false); }
+
+ private:
+  void tell(bool working) const {
+    for (Submission* submission : submissions_) static_cast<HostEngine*>(submission->engine)->set_working(working);
+  }
+  const std::span<Submission* const> submissions_;
+};
+
 Status HostEngine::run(std::span<Submission* const> submissions) {
   for (Submission* submission : submissions) {
     auto* engine = static_cast<HostEngine*>(submission->engine);
@@ -152,13 +222,15 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
     engine->executor_.begin(submission->works);
   }
   double idle_since = 0;  // 0: something moved lately
+  const Working working(submissions);
   Backoff backoff(static_cast<HostEngine*>(submissions.front()->engine)->crowded_);
   for (;;) {
     bool moved = false, running = false;
     for (Submission* submission : submissions) {
       auto* engine = static_cast<HostEngine*>(submission->engine);
       moved |= engine->executor_.advance();
-      running |= !engine->executor_.done();
+      moved |= engine->exchange();
+      running |= !engine->done();
       if (!moved && engine->aborted_.load(std::memory_order_acquire)) {
         const std::string wait = engine->describe_wait();
         leave_half_done(submissions);
@@ -187,7 +259,8 @@ Status HostEngine::check_peers(std::span<Submission* const> submissions) {
     if (!departed) continue;
     const std::string wait = engine->describe_wait();
     leave_half_done(submissions);
-    return fail(Code::kRemote, "rank {} was left {}: {}", engine->rank_.rank, wait, describe(*departed));
+    return fail(Code::kRemote, "rank {} was left {}: {}", engine->rank_.rank, wait,
+                engine->describe_departed(*departed));
   }
   return Status();
 }
@@ -231,11 +304,31 @@ std::optional<Departed> HostEngine::hopeless() {
 // forked child of the dead keeps its sockets open. The ring goes first, because it knows who was gone before: a rank
 // that gave up for another's sake may have ended its process since.
 Departure HostEngine::whereabouts(uint32_t peer) {
-  constexpr double kRingUsec = 5e5;
   const Departure heard = oob_->departure_of(peer);
+  if (links_ != nullptr && links_->linked(peer)) return linked_whereabouts(peer, heard);
   if (heard != Departure::kPresent || processes_[peer] == 0 || !process_ended(processes_[peer])) return heard;
   if (ended_since_[peer] == 0) ended_since_[peer] = now_usec();
   return now_usec() - ended_since_[peer] < kRingUsec ? Departure::kPresent : Departure::kDied;
+}
+
+// A connection has its own order: what a peer sent before it left may come after the news that it left, and the end of
+// a connection before the news of why. A rank that ended by a fault perhaps never closes it, and a child that a dead
+// process has forked keeps it open.
+Departure HostEngine::linked_whereabouts(uint32_t peer, Departure heard) {
+  const bool ended = links_->ended(peer);
+  if (ended && heard != Departure::kPresent) return heard;
+  const bool dead = heard == Departure::kPresent && processes_[peer] != 0 && process_ended(processes_[peer]);
+  if (!ended && !dead && !is_fault(heard)) return Departure::kPresent;
+  if (ended_since_[peer] == 0) ended_since_[peer] = now_usec();
+  if (now_usec() - ended_since_[peer] < kRingUsec) return Departure::kPresent;
+  return is_fault(heard) ? heard : Departure::kDied;
+}
+
+// With what broke the connection, if that is how the rank was lost.
+std::string HostEngine::describe_departed(const Departed& departed) const {
+  const bool lost = departed.how == Departure::kDied && links_ != nullptr && links_->linked(departed.rank) &&
+                    links_->ended(departed.rank);
+  return lost ? fmt::format("{} ({})", describe(departed), links_->reason(departed.rank)) : describe(departed);
 }
 
 std::string HostEngine::describe_wait() const {

@@ -1,4 +1,5 @@
-// HostEngine: a CPU rank. Mailbox in shared memory, works run by the calling thread.
+// HostEngine: a CPU rank. Works are run by the calling thread. Peers store to each other's mailboxes where they share
+// memory, and are told over TCP where they do not.
 #pragma once
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include "engine/host/executor.h"
 #include "runtime/engine.h"
 #include "transport/shared_memory.h"
+#include "transport/tcp_links.h"
 
 namespace talaria {
 
@@ -26,6 +28,7 @@ class HostEngine final : public Engine {
   Status health() override { return aborted_.load(std::memory_order_acquire) ? Status(Code::kRemote) : Status(); }
 
  private:
+  class Working;
   static void leave_half_done(std::span<Submission* const> submissions);
   static Status check_peers(std::span<Submission* const> submissions);
   Status check_patience(std::span<Submission* const> submissions, double idle_since);
@@ -33,13 +36,23 @@ class HostEngine final : public Engine {
   std::optional<Departed> hopeless();
   Departure whereabouts(uint32_t peer);
   std::string describe_wait() const;
-  Status connect_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
+  Result<SharedMemory> make_mailbox(size_t bytes) const;
+  Result<bool> map_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
+  Status map_peers(std::span<const RankCard> cards, std::vector<bool>& opened);
+  Status link_peers(const std::vector<bool>& mapped, OutOfBand& oob);
+  bool done() const { return executor_.done() && (links_ == nullptr || links_->flushed()); }
+  // Sends what the executor has put for proxied peers, takes what has come from them.
+  bool exchange();
+  void set_working(bool working);
+  Departure linked_whereabouts(uint32_t peer, Departure heard);
+  std::string describe_departed(const Departed& departed) const;
 
   Config config_;
   HostRank rank_;
   HostExecutor executor_;
   SharedMemory mailbox_;
   std::vector<SharedMemory> opened_;
+  std::unique_ptr<TcpLinks> links_;  // null: all peers are mapped
   OutOfBand* oob_ = nullptr;
   std::vector<int> processes_;  // of each rank in another process of this PID namespace, else 0
   std::vector<bool> missed_;    // departed peers waited for at an earlier look

@@ -62,8 +62,12 @@ void HostExecutor::start_work(const Work& work) {
       sent_at_start_.push_back(state.sent);
       if ((use.credit_at_start >> f & 1) == 0) continue;
       // pairs with the credit load in arrived (sink) at the peer
-      word(rank_.peers[use.peer].mailbox, layout.credit_offset(work.channel, rank_.rank, kLane, f))
-          .store(state.received, std::memory_order_release);
+      Endpoint credit;
+      credit.source = true;
+      const uint64_t offset = layout.credit_offset(work.channel, rank_.rank, kLane, f);
+      credit.published = word_at(rank_.peers[use.peer].mailbox, offset);
+      credit.value = state.received;
+      publish(rank_.peers[use.peer], credit);
     }
   }
 }
@@ -311,12 +315,24 @@ void HostExecutor::run_step(const Work& work, const Step& step, uint32_t stream)
   // Now that the data has moved: publish messages, return credits, raise flags, count.
   for (uint32_t k = 0; k < endpoints.size(); ++k) {
     const Endpoint& endpoint = endpoints[k];
-    if (endpoint.published != nullptr) {
-      std::atomic_ref(*endpoint.published).store(endpoint.value, std::memory_order_release);
-    }
+    if (endpoint.published != nullptr) publish(rank_.peers[refs[k].peer], endpoint);
     if (endpoint.fifo != nullptr) ++(endpoint.source ? endpoint.fifo->received : endpoint.fifo->sent);
     if (refs[k].place == Place::kReady && (refs[k].flags & kSignal) != 0) tell_ready(work, refs[k]);
   }
+}
+
+void HostExecutor::publish(const PeerHandle& peer, const Endpoint& endpoint) {
+  if (peer.kind != PeerKind::kProxied) {
+    std::atomic_ref(*endpoint.published).store(endpoint.value, std::memory_order_release);
+    return;
+  }
+  // `peer.mailbox` is a mirror: the transport does at the peer what was done here, at the same offsets.
+  const auto offset_of = [&](const void* place) {
+    return static_cast<uint64_t>(static_cast<const std::byte*>(place) - peer.mailbox);
+  };
+  const uint64_t bytes = endpoint.source ? 0 : endpoint.bytes;
+  rank_.puts[static_cast<size_t>(&peer - rank_.peers.data())].push_back(
+      {bytes > 0 ? offset_of(endpoint.data) : 0, bytes, offset_of(endpoint.published), endpoint.value});
 }
 
 void HostExecutor::tell_ready(const Work& work, const Ref& ref) {

@@ -16,6 +16,7 @@
 #include "base/types.h"
 #include "engine/work.h"
 #include "transport/peer.h"
+#include "transport/put.h"
 
 namespace talaria {
 
@@ -27,6 +28,7 @@ struct HostRank {
   MailboxLayout layout{};
   std::byte* mailbox = nullptr;             // own mailbox
   std::vector<PeerHandle> peers;            // [nranks]
+  std::vector<PutList> puts;                // [nranks] what is to be done in the mailboxes of proxied peers
   std::vector<FifoState> fifos[kMailboxChannels];  // indexed by layout.fifo_index
   uint64_t uses = 0;                        // direct-form operations so far (§6 line 10)
 };
@@ -99,6 +101,8 @@ class HostExecutor {
   void end_touching(const Work& work);
   bool ref_revoked(const Work& work, const Ref& ref) const;
   void run_step(const Work& work, const Step& step, uint32_t stream);
+  // Raises the word of an endpoint at the peer, after its data has been stored there.
+  void publish(const PeerHandle& peer, const Endpoint& endpoint);
   void tell_ready(const Work& work, const Ref& ref);
   // Where message `message` (counted from 0) of `bytes` bytes lies in its consumer's mailbox, and the word that grows
   // past `message` when it is there.

@@ -45,7 +45,7 @@ std::string to_text(const SocketAddress& address) {
   return fmt::format("{}{}{}:{}", v6 ? "[" : "", host_text(address), v6 ? "]" : "", port_of(address));
 }
 
-Result<SocketAddress> parse_endpoint(const std::string& text) {
+Result<Endpoint> split_endpoint(const std::string& text) {
   const size_t colon = text.rfind(':');
   std::string host = colon == std::string::npos ? "" : text.substr(0, colon);
   const std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
@@ -56,17 +56,22 @@ Result<SocketAddress> parse_endpoint(const std::string& text) {
   if (host.empty() || number < 1 || number > 65535 || (!bracketed && host.find(':') != std::string::npos)) {
     return fail(Code::kInvalidArgument, "'{}' is not an address: expected host:port or [IPv6]:port", text);
   }
+  return Endpoint{host, static_cast<uint16_t>(number), bracketed};
+}
+
+Result<SocketAddress> parse_endpoint(const std::string& text) {
+  const Endpoint endpoint = TRY(split_endpoint(text));
   addrinfo hints{};
-  hints.ai_family = bracketed ? AF_INET6 : AF_UNSPEC;
+  hints.ai_family = endpoint.bracketed ? AF_INET6 : AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  const int error = getaddrinfo(endpoint.host.c_str(), nullptr, &hints, &found);
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
   if (error != 0) return fail(Code::kInvalidArgument, "cannot resolve '{}': {}", text, gai_strerror(error));
   SocketAddress address{};
   if (found->ai_addrlen > sizeof(address)) return fail(Code::kInvalidArgument, "'{}' is not an IP address", text);
   memcpy(&address, found->ai_addr, found->ai_addrlen);
-  set_port(address, static_cast<uint16_t>(number));
+  set_port(address, endpoint.port);
   return address;
 }
 

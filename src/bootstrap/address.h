@@ -24,6 +24,13 @@ std::string to_text(const SocketAddress& address);
 // The same without the port: "192.0.2.1", "fe80::1%eth0".
 std::string host_text(const SocketAddress& address);
 
+// The parts of "host:port" and "[v6]:port"; kInvalidArgument naming `text`.
+struct Endpoint {
+  std::string host;
+  uint16_t port;
+  bool bracketed;
+};
+Result<Endpoint> split_endpoint(const std::string& text);
 // Reads "host:port", "[v6]:port" or "[v6%interface]:port"; names are resolved. kInvalidArgument naming `text`.
 Result<SocketAddress> parse_endpoint(const std::string& text);
 

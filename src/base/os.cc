@@ -5,16 +5,19 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "base/unique.h"
 
@@ -35,6 +38,19 @@ std::string read_small_file(const char* path) {
 std::string& system_root() {
   static std::string* root = new std::string;
   return *root;
+}
+
+// The id of this process, if it has made a ForkMark: the system wipes the word in forked children. Null where it cannot.
+std::atomic<int>* wiped_by_fork() {
+  static std::atomic<int>* const word = []() -> std::atomic<int>* {
+    const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    void* page = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return nullptr;
+    if (madvise(page, bytes, MADV_WIPEONFORK) == 0) return new (page) std::atomic<int>(0);
+    munmap(page, bytes);
+    return nullptr;
+  }();
+  return word;
 }
 
 }  // namespace
@@ -118,6 +134,15 @@ UsableCores usable_cores() {
   const size_t bytes = mask.size() * sizeof(cpu_set_t);
   const int count = CPU_COUNT_S(bytes, mask.data());
   return {text_hash({reinterpret_cast<const char*>(mask.data()), bytes}), static_cast<uint32_t>(std::max(count, 1))};
+}
+
+ForkMark::ForkMark() : process_(getpid()) {
+  if (std::atomic<int>* word = wiped_by_fork()) word->store(process_, std::memory_order_relaxed);
+}
+
+bool ForkMark::here() const {
+  const std::atomic<int>* word = wiped_by_fork();
+  return (word != nullptr ? word->load(std::memory_order_relaxed) : getpid()) == process_;
 }
 
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }

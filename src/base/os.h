@@ -34,6 +34,17 @@ struct UsableCores {
   uint32_t count;
 };
 UsableCores usable_cores();
+// Tells the process that made it from the children that it forks later, without a system call.
+class ForkMark {
+ public:
+  ForkMark();
+  // Does the process that made this object ask?
+  bool here() const;
+  int process() const { return process_; }
+
+ private:
+  int process_;
+};
 int thread_id();
 void set_thread_name(const char* name);  // at most 15 characters
 double now_usec();                       // monotonic

@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "base/os.h"
+#include "base/os.h"
 #include "bootstrap/out_of_band.h"
 #include "runtime/engine.h"
 #include "runtime/runtime.h"
@@ -61,6 +62,9 @@ class Communicator {
   bool intact() const { return magic_ == kMagic && end_magic_ == kMagic; }
   // Sequentially consistent, like the counting of uses: of a call and a release that meet, one sees the other.
   bool released() const { return released_.load(); }
+  // Does the process ask that made it? A forked child has neither the threads nor the peers.
+  bool at_home() const { return home_.here(); }
+  int home_process() const { return home_.process(); }
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   uint32_t rank() const { return rank_; }
   uint32_t nranks() const { return nranks_; }
@@ -124,6 +128,7 @@ class Communicator {
   Result<std::vector<Call>> pair_self_transfers(const std::vector<Call>& calls);
 
   uint64_t magic_ = kMagic;
+  const ForkMark home_;
   const uint32_t rank_;
   const uint32_t nranks_;
   const int device_;  // CUDA ordinal, -1 for a CPU rank

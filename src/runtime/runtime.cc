@@ -101,6 +101,10 @@ Result<Communicator*> checked_handle(void* handle, const char* function) {
     return fail(Code::kInvalidArgument, "comm {} has already been destroyed (rank {} of {})", handle, comm->rank(),
                 comm->nranks());
   }
+  if (!comm->at_home()) {
+    return fail(Code::kInvalidUsage, "comm {} belongs to process {}: a process forked from it cannot use it", handle,
+                comm->home_process());
+  }
   return comm;
 }
 

@@ -4,6 +4,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +19,7 @@
 #include "bootstrap/ring.h"
 #include "bootstrap/root.h"
 #include "fuzz/targets.h"
+#include "transport/frame.h"
 
 namespace talaria::test {
 namespace {
@@ -177,7 +180,47 @@ std::vector<Bytes> ring_talk() {
   return seeds;
 }
 
+// A stream of frames, in portions whose size the first byte gives.
+void frames(std::span<const uint8_t> input) {
+  alignas(64) std::array<std::byte, 4096> mailbox{};
+  Arrivals arrivals(mailbox);
+  FrameReader reader(mailbox, arrivals);
+  const size_t portion = input.empty() ? 1 : size_t{input[0]} + 1;
+  std::span<const uint8_t> rest = input.empty() ? input : input.subspan(1);
+  while (!rest.empty()) {
+    size_t stored = 0;
+    for (const iovec& room : reader.room()) {
+      const size_t bytes = std::min({room.iov_len, rest.size(), portion - stored});
+      if (bytes != 0) memcpy(room.iov_base, rest.data(), bytes);
+      stored += bytes;
+      rest = rest.subspan(bytes);
+    }
+    if (stored == 0) __builtin_trap();
+    if (reader.take(stored) != nullptr) return;
+  }
+}
+
+std::vector<Bytes> streams() {
+  std::vector<Bytes> seeds;
+  for (const uint8_t portion : {7, 255}) {
+    Bytes stream{portion};
+    for (uint64_t order = 0; order < 3; ++order) {
+      FrameHeader header;
+      header.bytes = 100;
+      header.order = order;
+      header.payload = 64 * order;
+      header.word = order == 1 ? FrameHeader::kNoWord : 2048 + 8 * order;
+      header.value = order + 1;
+      for (const uint8_t byte : bytes_of(header)) stream.push_back(byte);
+      stream.insert(stream.end(), header.bytes, 5);
+    }
+    seeds.push_back(stream);
+  }
+  return seeds;
+}
+
 const FuzzTarget kTargets[] = {
+    {"frames", frames, streams, 20},
     {"lobby", lobby, greetings, 10},
     {"root", root, greetings, 10},
     {"ring", ring, ring_talk, 20},

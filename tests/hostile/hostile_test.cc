@@ -111,7 +111,7 @@ TEST_F(Hostile, InitWithoutDescriptorsIsAnErrorAndLeaksNothing) {
   EXPECT_EQ(wait_for_exit(fork_rank(init_with_ever_more_descriptors)), 0);
 }
 
-// Ranks that cannot see each other's shared memory: they use another way, or say why they cannot.
+// Ranks that cannot see each other's shared memory use another way.
 TEST_F(Hostile, SeparateSharedMemoryMounts) {
   const std::string endpoint = free_endpoint();
   const std::vector<int> exits = run_processes(2, [&](int rank) {
@@ -123,14 +123,9 @@ TEST_F(Hostile, SeparateSharedMemoryMounts) {
     ncclUniqueId id;
     ncclComm_t comm = nullptr;
     if (ncclGetUniqueId(&id) != ncclSuccess) return complain("unique id");
-    if (ncclCommInitRank(&comm, 2, id, rank) == ncclSuccess) {
-      const bool right = adds_up(comm, 2);
-      return ncclCommDestroy(comm) == ncclSuccess && right ? 0 : complain("an operation");
-    }
-    const std::string text = ncclGetLastError(nullptr);
-    return text.find("/dev/shm") != std::string::npos || text.find("could not reach") != std::string::npos
-               ? 0
-               : complain("an error that does not say why");
+    if (ncclCommInitRank(&comm, 2, id, rank) != ncclSuccess) return complain("init");
+    const bool right = adds_up(comm, 2);
+    return ncclCommDestroy(comm) == ncclSuccess && right ? 0 : complain("an operation");
   });
   if (exits[0] == kSkipped) GTEST_SKIP() << "no mounts of our own here";
   EXPECT_EQ(exits, std::vector<int>(2, 0));

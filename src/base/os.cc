@@ -40,7 +40,8 @@ std::string& system_root() {
   return *root;
 }
 
-// The id of this process, if it has made a ForkMark: the system wipes the word in forked children. Null where it cannot.
+// The id of this process, if it has made a ForkMark: the system wipes the word in forked children. Null where it
+// cannot.
 std::atomic<int>* wiped_by_fork() {
   static std::atomic<int>* const word = []() -> std::atomic<int>* {
     const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));

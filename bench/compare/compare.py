@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures Talaria, Open MPI and Gloo on CPU ranks, in turns, and writes a table, JSON and a plot.
 
-Run it through bench/compare_cpu.sh, which builds the drivers first. The processes of all libraries are there all the time;
-one library works while the others are blocked. Each row is measured in alternations: every library and algorithm once, in
-an order that rotates; the median over the alternations counts. The time of a measurement is that of the slowest rank.
+Run it through bench/compare_cpu.sh, which builds the drivers first. The processes of all libraries are there all the
+time; one library works while the others are blocked. Each row is measured in alternations: every library and algorithm
+once, in an order that rotates; the median over the alternations counts. The time of a measurement is that of the
+slowest rank.
 Sizes are those of the larger of a rank's two buffers; where it is divided among ranks, each gets at least one element.
 """
 import argparse
@@ -83,13 +84,17 @@ class Contender:
 
     def calibrate(self, milliseconds):
         """Checks the results of one call; chooses the number of calls of a measurement."""
-        usec = self.drivers.measure(*self.request, 1, checked=True)
+        self.drivers.measure(*self.request, 1, checked=True)
         for share in (10, 1):
-            usec = self.drivers.measure(*self.request, self.calls)
-            self.calls = max(1, min(100_000, round(milliseconds * 1000 / share / max(usec, 0.01))))
+            self.choose_calls(self.drivers.measure(*self.request, self.calls), milliseconds / share)
 
-    def sample(self):
-        self.samples.append(self.drivers.measure(*self.request, self.calls))
+    def choose_calls(self, usec, milliseconds):
+        self.calls = max(self.calls, min(100_000, round(milliseconds * 1000 / max(usec, 0.01))))
+
+    def sample(self, milliseconds):
+        usec = self.drivers.measure(*self.request, self.calls)
+        self.samples.append(usec)
+        self.choose_calls(usec, milliseconds)  # something may have disturbed the calibration
 
 
 def measure_row(all_drivers, operation, ranks, size, arguments):
@@ -100,7 +105,7 @@ def measure_row(all_drivers, operation, ranks, size, arguments):
     for alternation in range(arguments.alternations):
         first = alternation % len(contenders)
         for contender in contenders[first:] + contenders[:first]:
-            contender.sample()
+            contender.sample(arguments.milliseconds)
     return {"operation": operation, "ranks": ranks, "bytes": size,
             "usec": {one.name: statistics.median(one.samples) for one in contenders},
             "samples": {one.name: one.samples for one in contenders},

@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <new>
+#include <memory>
 
 namespace talaria::compare {
 namespace {
@@ -57,11 +57,16 @@ float expected(const Call& call, int rank, int nranks, size_t index) {
   return 0;
 }
 
-float* touched_memory(size_t bytes) {
+struct Free {
+  void operator()(float* memory) const { std::free(memory); }
+};
+using Buffer = std::unique_ptr<float, Free>;
+
+Buffer touched_memory(size_t bytes) {
   void* const memory = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
   require(memory != nullptr, "no memory for a buffer of " + std::to_string(bytes) + " bytes");
   std::memset(memory, 0, bytes);
-  return static_cast<float*>(memory);
+  return Buffer(static_cast<float*>(memory));
 }
 
 // The one who asks for measurements. The connection's end is this process's end.
@@ -78,6 +83,9 @@ class Conductor {
     requests_ = fdopen(socket_, "r");
     require(requests_ != nullptr, "fdopen failed");
   }
+  ~Conductor() { std::fclose(requests_); }
+  Conductor(const Conductor&) = delete;
+  Conductor& operator=(const Conductor&) = delete;
   bool read(std::array<char, 256>& line) { return std::fgets(line.data(), line.size(), requests_) != nullptr; }
   void say(const std::string& line) {
     const std::string text = line + "\n";
@@ -94,10 +102,8 @@ class Conductor {
 class Rank {
  public:
   Rank(Library& library, Meeting& meeting, int nranks, size_t max_bytes)
-      : library_(library), meeting_(meeting), nranks_(nranks), capacity_(max_bytes / sizeof(float)) {
-    input_ = touched_memory(max_bytes);
-    output_ = touched_memory(max_bytes);
-  }
+      : library_(library), meeting_(meeting), nranks_(nranks), capacity_(max_bytes / sizeof(float)),
+        input_(touched_memory(max_bytes)), output_(touched_memory(max_bytes)) {}
 
   // "all_reduce ring 1024 20 1": operation, algorithm, bytes, calls, whether one call is checked. Answers
   // "<usec per call> <wrong elements>".
@@ -123,8 +129,8 @@ class Rank {
     const size_t block = split ? std::max<size_t>(1, count / nranks) : count;
     const size_t whole = split ? block * nranks : block;
     require(whole <= capacity_, "the buffers are too small for " + std::to_string(bytes) + " bytes");
-    float* const input = operation == Operation::kBroadcast ? output_ : input_;
-    return {operation, algorithm, input, output_, block,
+    float* const input = operation == Operation::kBroadcast ? output_.get() : input_.get();
+    return {operation, algorithm, input, output_.get(), block,
             operation == Operation::kAllGather ? block : whole, operation == Operation::kReduceScatter ? block : whole};
   }
 
@@ -164,8 +170,8 @@ class Rank {
   Meeting& meeting_;
   int nranks_;
   size_t capacity_;
-  float* input_;
-  float* output_;
+  Buffer input_;
+  Buffer output_;
 };
 
 }  // namespace

@@ -3,7 +3,8 @@
 // A driver is one rank in one process: it connects, says so on a Unix socket, and then does what it is told there, one
 // line per measurement. While it is told nothing it blocks in read(), so that it costs the other libraries no time.
 // What is measured: a barrier in shared memory, `calls` calls back to back, the time from the barrier to the end of
-// the last call. Buffers are touched beforehand and stay; broadcast works in place, everything else does not.
+// the last call. Buffers are touched beforehand and stay; broadcast works in place (MPI knows no other), everything
+// else does not.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-"""The plot of a comparison: time over size, both logarithmic, one panel per operation and number of ranks, as an SVG."""
+"""The plot of a comparison, an SVG: time over size, both logarithmic, a panel per operation and number of ranks."""
 import html
 import math
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The table and the summary of a comparison: bench/compare/report.py FILE.json [--plot FILE.svg]
 
-A comparison is what bench/compare/compare.py writes: {"rows": [...], "init": [...], "libraries": {...}, ...}. A row is one
-operation, number of ranks and size: {"operation", "ranks", "bytes", "usec": {library or library/algorithm: median}}.
+A comparison is what bench/compare/compare.py writes: {"rows": [...], "init": [...], "libraries": {...}, ...}. A row is
+one operation, number of ranks and size: {"operation", "ranks", "bytes", "usec": {name: median}}; a name is a library
+or library/algorithm.
 """
 import argparse
 import json

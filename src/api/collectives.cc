@@ -1,5 +1,6 @@
 // Entry points that move or reduce data: arguments become one Collective.
 #include <cstdint>
+#include <cstring>
 
 #include "api/boundary.h"
 #include "base/log.h"
@@ -17,30 +18,26 @@ struct Request {
   void* output;
   size_t count;
   int type;
-  int reduction;  // kNoReduction where the operation has none
+  int reduction;  // a builtin or a handle of the communicator's own; kNoReduction where the operation has none
   int root;       // the peer of a send or receive; 0 where the operation has none
 };
 
-Result<DataType> checked_type(const Request& request) {
-  if (request.type < 0 || request.type >= kDataTypes) {
-    return fail(Code::kInvalidArgument, "{} : {} is no datatype (0..{})", request.function, request.type,
-                kDataTypes - 1);
-  }
-  return static_cast<DataType>(request.type);
+Result<DataType> checked_type(int type, const char* function) {
+  if (type >= 0 && type < kDataTypes) return static_cast<DataType>(type);
+  return fail(Code::kInvalidArgument, "{} : {} is no datatype (0..{})", function, type, kDataTypes - 1);
 }
 
-Result<ReduceOp> checked_reduction(const Request& request, DataType type) {
-  if (!reduces(request.operation)) return ReduceOp::kNone;
-  if (request.reduction < 0 || request.reduction >= kReduceOps) {
-    return fail(Code::kInvalidArgument, "{} : {} is no reduction of this communicator (0..{})", request.function,
-                request.reduction, kReduceOps - 1);
-  }
-  const ReduceOp reduction = static_cast<ReduceOp>(request.reduction);
-  if (!traits_of(type).reduces) {
-    return fail(Code::kInvalidUsage, "{} : reducing datatype {} is not supported yet", request.function,
-                traits_of(type).name);
-  }
-  return reduction;
+// What the caller's reduction does, and with which scalar.
+struct Reduction {
+  ReduceOp op;
+  Scalar scalar;
+};
+
+Result<Reduction> checked_reduction(const Request& request, Communicator& communicator, DataType type) {
+  if (!reduces(request.operation)) return Reduction{ReduceOp::kNone, {}};
+  const bool builtin = request.reduction >= 0 && request.reduction < kBuiltinReduceOps;
+  if (builtin) return Reduction{static_cast<ReduceOp>(request.reduction), {}};
+  return Reduction{ReduceOp::kPreMulSum, TRY(scalar_of(communicator, request.reduction, type))};
 }
 
 Status check_root(const Request& request, const Communicator& communicator) {
@@ -77,12 +74,33 @@ void log_call(const Request& request, ncclComm_t comm, cudaStream_t stream) {
 Status submit_request(const Request& request, ncclComm_t comm, cudaStream_t stream) {
   Communicator* communicator = TRY(communicator_of(comm, request.function));
   TRY(check_root(request, *communicator));
-  const DataType type = TRY(checked_type(request));
-  const ReduceOp reduction = TRY(checked_reduction(request, type));
+  const DataType type = TRY(checked_type(request.type, request.function));
+  const Reduction reduction = TRY(checked_reduction(request, *communicator, type));
   TRY(check_size(request, *communicator, type));
   TRY(check_buffers(request, *communicator));
-  const Collective collective{request.operation, type, reduction, request.root, request.count};
-  return submit(*communicator, collective, request.input, request.output, stream);
+  const Collective collective{request.operation, type, reduction.op, request.root, request.count};
+  return submit(*communicator, Call{collective, request.input, request.output, stream, reduction.scalar});
+}
+
+struct PreMulSumRequest {
+  void* scalar;
+  int type;
+  int residence;
+};
+
+Result<int> create_reduction(const PreMulSumRequest& request, ncclComm_t comm) {
+  constexpr char kFunction[] = "RedOpCreatePreMulSum";
+  Communicator* communicator = TRY(communicator_of(comm, kFunction));
+  TRY(check_pointer(request.scalar, kFunction, "scalar"));
+  const DataType type = TRY(checked_type(request.type, kFunction));
+  if (request.residence == ncclScalarDevice) return create_pre_mul_sum(*communicator, type, Scalar{0, request.scalar});
+  if (request.residence != ncclScalarHostImmediate) {
+    return fail(Code::kInvalidArgument, "{} : {} is no scalar residence (0, device, or 1, host immediate)", kFunction,
+                request.residence);
+  }
+  Scalar scalar;
+  std::memcpy(&scalar.bits, request.scalar, bytes_of(type));
+  return create_pre_mul_sum(*communicator, type, scalar);
 }
 
 ncclResult_t enter(const Request& request, ncclComm_t comm, cudaStream_t stream) {
@@ -171,12 +189,19 @@ ncclResult_t pncclWaitSignal(int, ncclWaitSignalDesc_t*, ncclComm_t, cudaStream_
   return guarded_in_group("WaitSignal", [] { return not_supported("ncclWaitSignal"); });
 }
 
-ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t*, void*, ncclDataType_t, ncclScalarResidence_t, ncclComm_t) {
-  return guarded("RedOpCreatePreMulSum", [] { return not_supported("ncclRedOpCreatePreMulSum"); });
+ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                       ncclScalarResidence_t residence, ncclComm_t comm) {
+  return guarded("RedOpCreatePreMulSum", [&]() -> Status {
+    TRY(check_pointer(op, "RedOpCreatePreMulSum", "op"));
+    *op = static_cast<ncclRedOp_t>(TRY(create_reduction({scalar, datatype, residence}, comm)));
+    return Status();
+  });
 }
 
-ncclResult_t pncclRedOpDestroy(ncclRedOp_t, ncclComm_t) {
-  return guarded("RedOpDestroy", [] { return not_supported("ncclRedOpDestroy"); });
+ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm) {
+  return guarded("RedOpDestroy", [&]() -> Status {
+    return destroy_reduction(*TRY(communicator_of(comm, "RedOpDestroy")), op);
+  });
 }
 
 // Weak, so that a profiler can put its own in front (design §11).

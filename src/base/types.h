@@ -12,21 +12,21 @@ enum class DataType : uint8_t {
 };
 inline constexpr int kDataTypes = 12;
 
-enum class ReduceOp : uint8_t { kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4, kNone = 255 };
-inline constexpr int kReduceOps = 5;
+// PreMulSum is what the operators that ncclRedOpCreatePreMulSum makes do; its number is no handle of the API.
+enum class ReduceOp : uint8_t { kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4, kPreMulSum = 5, kNone = 255 };
+inline constexpr int kReduceOps = 6;
+inline constexpr int kBuiltinReduceOps = 5;
 
 struct DataTypeTraits {
   const char* name;      // nccl-tests' name
   uint8_t bytes;
-  bool reduces;          // engines of this build can reduce it; every type can be moved
   bool floating;
 };
 
 inline constexpr DataTypeTraits kDataTypeTraits[kDataTypes] = {
-    {"int8", 1, true, false},   {"uint8", 1, true, false},    {"int32", 4, true, false},
-    {"uint32", 4, false, false}, {"int64", 8, true, false},   {"uint64", 8, false, false},
-    {"half", 2, true, true},    {"float", 4, true, true},     {"double", 8, true, true},
-    {"bfloat16", 2, true, true}, {"fp8_e4m3", 1, false, true}, {"fp8_e5m2", 1, false, true},
+    {"int8", 1, false},    {"uint8", 1, false},    {"int32", 4, false},   {"uint32", 4, false},
+    {"int64", 8, false},   {"uint64", 8, false},   {"half", 2, true},     {"float", 4, true},
+    {"double", 8, true},   {"bfloat16", 2, true},  {"fp8_e4m3", 1, true}, {"fp8_e5m2", 1, true},
 };
 
 struct ReduceOpTraits {
@@ -34,7 +34,7 @@ struct ReduceOpTraits {
 };
 
 inline constexpr ReduceOpTraits kReduceOpTraits[kReduceOps] = {
-    {"sum"}, {"prod"}, {"max"}, {"min"}, {"avg"},
+    {"sum"}, {"prod"}, {"max"}, {"min"}, {"avg"}, {"mulsum"},
 };
 
 constexpr const DataTypeTraits& traits_of(DataType type) { return kDataTypeTraits[static_cast<int>(type)]; }

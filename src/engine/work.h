@@ -14,6 +14,8 @@ struct Work {
   Chunking chunking;
   const void* input;
   void* output;
+  uint64_t scalar;             // PreMulSum: this rank's, an element of the type in the lowest bytes …
+  const void* scalar_address;  // … or, if not null, read from here when the work runs
   uint8_t type;         // DataType
   uint8_t reduce;       // ReduceOp; kNone (255) moves bytes
   uint8_t channel;      // Channel

@@ -74,18 +74,18 @@ Result<std::vector<Submission>> Communicator::bind(const std::vector<Call>& call
   return submissions;
 }
 
-Status Communicator::run_alone(const Collective& collective, const void* input, void* output) {
+Status Communicator::run_alone(const Call& call) {
   const QuickUse use(*this);  // an abort from another thread frees nothing meanwhile
-  TRY(check(collective));
+  TRY(check(call.collective));
   if (released()) return fail(Code::kInvalidArgument, "comm {} has been aborted", static_cast<const void*>(this));
   Submission& alone = resources_->alone;
-  if (!alone.works.empty() && resources_->alone_call == collective) {
-    bind_buffers(alone.works[0], collective, input, output);
+  if (!alone.works.empty() && resources_->alone_call == call.collective) {
+    bind_buffers(alone.works[0], call);
   } else {
     alone.engine = resources_->engine.get();
     alone.works.clear();
-    alone.works.push_back(TRY(bind_call(Call{collective, input, output, nullptr})));
-    resources_->alone_call = collective;
+    alone.works.push_back(TRY(bind_call(call)));
+    resources_->alone_call = call.collective;
   }
   Submission* const submissions[] = {&alone};
   const Status status = alone.engine->run(submissions);
@@ -107,16 +107,18 @@ Result<Work> Communicator::bind_call(const Call& call) {
   work.avg_ranks = nranks_;
   work.operation = static_cast<uint8_t>(collective.operation);
   work.direct = planned.plan->shape().form == Form::kDirect ? 1 : 0;
-  bind_buffers(work, collective, call.input, call.output);
+  bind_buffers(work, call);
   return work;
 }
 
-void Communicator::bind_buffers(Work& work, const Collective& collective, const void* input, void* output) {
-  work.input = input;
-  work.output = output;
+void Communicator::bind_buffers(Work& work, const Call& call) {
+  work.input = call.input;
+  work.output = call.output;
+  work.scalar = call.scalar.bits;
+  work.scalar_address = call.scalar.address;
   work.sequence = sequence_++;
-  const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(collective);
-  work.flip = flips && output != nullptr ? 1 : 0;
+  const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(call.collective);
+  work.flip = flips && call.output != nullptr ? 1 : 0;
 }
 
 // A send to oneself and its receive, in order, become one local copy.

@@ -21,7 +21,7 @@ int wish(int configured, int64_t variable) {
 }  // namespace
 
 Status Communicator::init(std::span<const UniqueId> ids, const InitOptions& options, Config config) {
-  resources_ = std::make_unique<Resources>();
+  resources_ = std::make_unique<Resources>(this);
   resources_->config = std::move(config);
   log_set_device(device_);
   if (rank_ == 0) log_once(LogLevel::kVersion, kLogAll, fmt::format("NCCL version {}", kVersionText));

@@ -17,18 +17,11 @@
 #include "base/os.h"
 #include "bootstrap/out_of_band.h"
 #include "runtime/engine.h"
+#include "runtime/reduce_op.h"
 #include "runtime/runtime.h"
 #include "schedule/planner.h"
 
 namespace talaria {
-
-// One operation as it was called, before planning.
-struct Call {
-  Collective collective;
-  const void* input;
-  void* output;
-  void* stream;
-};
 
 class Communicator {
  public:
@@ -40,7 +33,7 @@ class Communicator {
   // --- operations: plans and binds `calls` (one group's, in order) into submissions for the engine.
   Result<std::vector<Submission>> bind(const std::vector<Call>& calls);
   // A collective of a CPU rank outside a group: the short way, which allocates nothing when it is repeated.
-  Status run_alone(const Collective& collective, const void* input, void* output);
+  Status run_alone(const Call& call);
   // An operation failed: `status` says whether anything had been started, so that no further one may.
   void fault_unless_refused(Status status);
 
@@ -48,6 +41,8 @@ class Communicator {
   // next one.
   bool compares_calls() const { return compares_calls_.load(std::memory_order_relaxed); }
   uint64_t next_compared() { return compared_++; }
+  // Reductions made on this communicator; null before init.
+  ReduceOperators* operators() { return ready() && !released() ? &resources_->operators : nullptr; }
 
   // --- end of life
   Status finalize();
@@ -111,12 +106,14 @@ class Communicator {
   static constexpr uint64_t kMagic = 0x0280028002800280ull;
 
   struct Resources {
+    explicit Resources(const void* owner) : operators(owner) {}
     Config config;
     std::unique_ptr<OutOfBand> oob;
     std::unique_ptr<Engine> engine;
     std::unique_ptr<Planner> planner;
     Submission alone{};     // run_alone's, with the work of the last call
     Collective alone_call{};  // the last call
+    ReduceOperators operators;
   };
 
   Status connect(std::span<const UniqueId> ids, const InitOptions& options);
@@ -124,7 +121,7 @@ class Communicator {
   Status refuse_after_fault() const;
   Result<Work> bind_call(const Call& call);
   // The part of bind_call that changes from one call to an equal next one.
-  void bind_buffers(Work& work, const Collective& collective, const void* input, void* output);
+  void bind_buffers(Work& work, const Call& call);
   Result<std::vector<Call>> pair_self_transfers(const std::vector<Call>& calls);
 
   uint64_t magic_ = kMagic;

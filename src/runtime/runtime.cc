@@ -48,6 +48,12 @@ Status grouped(Action action) {
   return status.ok() ? ended : status;
 }
 
+Result<ReduceOperators*> operators_of(Communicator& comm) {
+  ReduceOperators* operators = comm.operators();
+  if (operators != nullptr) return operators;
+  return fail(Code::kInvalidArgument, "comm {} is not initialized yet", static_cast<const void*>(&comm));
+}
+
 }  // namespace
 
 Status init_rank(Communicator** out, int nranks, std::vector<UniqueId> ids, int rank, const InitOptions& options) {
@@ -125,19 +131,38 @@ void note_group_failure(Status status) {
   if (group.open()) group.poison(status);
 }
 
-Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream) {
-  if (collective.count == 0 && !comm.compares_calls()) return Status();
-  if (comm.kind() == EngineKind::kHost && !is_point_to_point(collective.operation) && !Group::current().open() &&
-      !comm.compares_calls()) {
-    return comm.run_alone(collective, input, output);
+Status submit(Communicator& comm, const Call& call) {
+  const bool host = comm.kind() == EngineKind::kHost;
+  if (call.collective.count == 0 && !comm.compares_calls()) return Status();
+  if (host && !is_point_to_point(call.collective.operation) && !Group::current().open() && !comm.compares_calls()) {
+    return comm.run_alone(call);
   }
   return grouped([&](Group& group) -> Status {
     const Communicator::Use use(comm);
-    TRY(comm.check(collective));
-    // CPU ranks ignore streams: different ones must not cut a group into parts.
-    group.add(comm, Call{collective, input, output, comm.kind() == EngineKind::kHost ? nullptr : stream});
+    TRY(comm.check(call.collective));
+    Call queued = call;
+    if (host) queued.stream = nullptr;  // CPU ranks ignore streams: different ones must not cut a group into parts
+    group.add(comm, queued);
     return Status();
   });
+}
+
+Result<int> create_pre_mul_sum(Communicator& comm, DataType type, const Scalar& scalar) {
+  const Communicator::Use use(comm);
+  return TRY(operators_of(comm))->add({type, scalar});
+}
+
+Status destroy_reduction(Communicator& comm, int handle) {
+  const Communicator::Use use(comm);
+  return TRY(operators_of(comm))->remove(handle);
+}
+
+Result<Scalar> scalar_of(Communicator& comm, int handle, DataType type) {
+  const Communicator::Use use(comm);
+  const PreMulSum found = TRY(TRY(operators_of(comm))->find(handle));
+  if (found.type == type) return found.scalar;
+  return fail(Code::kInvalidArgument, "reduction {} was made for datatype {}, not for {}", handle,
+              traits_of(found.type).name, traits_of(type).name);
 }
 
 }  // namespace talaria

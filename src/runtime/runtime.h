@@ -56,7 +56,30 @@ Status group_start();
 Status group_end();
 // A failure found before the runtime was called, as a wrong argument is: makes the end of an open group fail with it.
 void note_group_failure(Status status);
-Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream);
+// The scalar of PreMulSum: an element of the type in the lowest bytes of `bits`, or, where `address` is not null, what
+// lies there when the operation runs.
+struct Scalar {
+  uint64_t bits = 0;
+  const void* address = nullptr;
+};
+// One operation as it was called.
+struct Call {
+  Collective collective;
+  const void* input;
+  void* output;
+  void* stream;
+  Scalar scalar = {};
+};
+Status submit(Communicator& comm, const Call& call);
+inline Status submit(Communicator& comm, const Collective& collective, const void* input, void* output, void* stream) {
+  return submit(comm, Call{collective, input, output, stream});
+}
+
+// --- reductions of a communicator's own. Handles are those of the C API, and no builtin's. What is started with one may
+// still run when it is destroyed. kInvalidArgument for handles that this communicator did not make, or for another type.
+Result<int> create_pre_mul_sum(Communicator& comm, DataType type, const Scalar& scalar);
+Status destroy_reduction(Communicator& comm, int handle);
+Result<Scalar> scalar_of(Communicator& comm, int handle, DataType type);
 
 // --- memory for user buffers: on the caller's current GPU, or page-aligned host memory where ranks run on the CPU.
 // Needs no communicator. Null for 0 bytes.

@@ -37,7 +37,7 @@ MailboxLayout make_mailbox_layout(uint32_t nranks, const ChannelSize (&sizes)[kM
     offset = round_up(offset + fifos * channel.depth * channel.slot_stride, kSlotAlignment);
   }
   layout.ready = offset;
-  offset += uint64_t{nranks} * layout.max_lanes * 2 * kFlagStride;
+  offset += uint64_t{nranks} * layout.max_lanes * kReadyWords * kFlagStride;
   layout.done = offset;
   offset += uint64_t{nranks} * layout.max_lanes * kFlagStride;
   layout.touching = offset;

@@ -24,6 +24,7 @@ struct PeerHandle {
 };
 
 inline constexpr uint32_t kMailboxChannels = 3;  // == kChannels
+inline constexpr uint32_t kReadyWords = 3;
 inline constexpr uint64_t kFlagStride = 64;      // bytes between flag words, so that no two share a cache line
 
 // A message of a channel with lines is published by the tag at the start of its line, message number + 1, stored last.
@@ -45,7 +46,7 @@ struct MailboxLayout {
   uint32_t nranks;
   uint32_t max_lanes;         // largest of the channels' lanes
   ChannelLayout channels[kMailboxChannels];
-  uint64_t ready;             // offset of the ready words (16 bytes each, per source rank, lane, input/output)
+  uint64_t ready;             // offset of the ready words (16 bytes each, per source rank, lane, input/output/scalar)
   uint64_t done;              // offset of the done words
   uint64_t touching;          // offset of the owner's touching word (direct form, CPU ranks)
   uint64_t revoked;           // offset of the owner's revoked word
@@ -77,9 +78,9 @@ struct MailboxLayout {
     return channels[channel].flags +
            (fifo_index(channel, nranks, 0, 0) + fifo_index(channel, from, lane, fifo)) * kFlagStride;
   }
-  // `which`: 0 input, 1 output.
+  // `which`: 0 input, 1 output, 2 the scalar that the input is multiplied by.
   TALARIA_HOST_DEVICE uint64_t ready_offset(uint32_t from, uint32_t lane, uint32_t which) const {
-    return ready + ((static_cast<uint64_t>(from) * max_lanes + lane) * 2 + which) * kFlagStride;
+    return ready + ((static_cast<uint64_t>(from) * max_lanes + lane) * kReadyWords + which) * kFlagStride;
   }
   TALARIA_HOST_DEVICE uint64_t done_offset(uint32_t from, uint32_t lane) const {
     return done + (static_cast<uint64_t>(from) * max_lanes + lane) * kFlagStride;

@@ -36,4 +36,13 @@ TALARIA_HOST_DEVICE inline uint64_t ready_address(const ReadyWord& word) {
   return (word.half1 >> 24 & 0xffff) << 40 | (word.half0 & kReadyOffsetMask);
 }
 
+// Beside an input's ready word, in the same two halves: the 64 bits of PreMulSum's scalar.
+TALARIA_HOST_DEVICE inline ReadyWord make_ready_scalar(uint64_t use, uint64_t scalar) {
+  const uint64_t tag = (use & kReadyTagMask) << 40;
+  return ReadyWord{tag | (scalar & kReadyOffsetMask), tag | scalar >> 40};
+}
+TALARIA_HOST_DEVICE inline uint64_t ready_scalar(const ReadyWord& word) {
+  return word.half1 << 40 | (word.half0 & kReadyOffsetMask);
+}
+
 }  // namespace talaria

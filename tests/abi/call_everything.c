@@ -88,6 +88,7 @@ static void check_queries(ncclComm_t comm) {
 
 static void check_operations(ncclComm_t comm) {
   float in[4] = {1, 2, 3, 4}, out[4] = {0, 0, 0, 0};
+  ncclRedOp_t op = ncclSum;
   expect("ncclGroupStart", ncclSuccess, ncclGroupStart());
   expect("ncclAllReduce", ncclSuccess, ncclAllReduce(in, out, 4, ncclFloat, ncclSum, comm, NULL));
   expect("ncclGroupEnd", ncclSuccess, ncclGroupEnd());
@@ -120,21 +121,22 @@ static void check_operations(ncclComm_t comm) {
   expect("ncclRecv", ncclSuccess, ncclRecv(out, 4, ncclFloat, 0, comm, NULL));
   expect("ncclGroupEnd", ncclSuccess, ncclGroupEnd());
   expect("sent", 0, memcmp(in, out, sizeof(in)));
+  expect("ncclRedOpCreatePreMulSum", ncclSuccess,
+         ncclRedOpCreatePreMulSum(&op, in, ncclFloat, ncclScalarHostImmediate, comm));
+  expect("own reduction", ncclSuccess, ncclAllReduce(in, out, 4, ncclFloat, op, comm, NULL));
+  expect("reduced by it", 0, memcmp(in, out, sizeof(in)));
+  expect("ncclRedOpDestroy", ncclSuccess, ncclRedOpDestroy(op, comm));
   expect("count 0", ncclSuccess, ncclAllReduce(NULL, NULL, 0, ncclFloat, ncclSum, comm, NULL));
   expect("ncclGroupEnd without start", ncclInvalidUsage, ncclGroupEnd());
 }
 
 static void refuse_operations(ncclComm_t comm) {
   float in[4] = {1, 2, 3, 4};
-  ncclRedOp_t op = ncclSum;
   ncclSimInfo_t simulation = NCCL_SIM_INFO_INITIALIZER;
   ncclWaitSignalDesc_t wait = {1, 0, 0, 0};
   expect_refused("ncclPutSignal", ncclPutSignal(in, 4, ncclFloat, 0, NULL, 0, 0, 0, 0, comm, NULL));
   expect_refused("ncclSignal", ncclSignal(0, 0, 0, 0, comm, NULL));
   expect_refused("ncclWaitSignal", ncclWaitSignal(1, &wait, comm, NULL));
-  expect_refused("ncclRedOpCreatePreMulSum",
-                 ncclRedOpCreatePreMulSum(&op, in, ncclFloat, ncclScalarHostImmediate, comm));
-  expect_refused("ncclRedOpDestroy", ncclRedOpDestroy((ncclRedOp_t)5, comm));
   expect_refused("ncclGroupSimulateEnd", ncclGroupSimulateEnd(&simulation));
 }
 

@@ -1,12 +1,15 @@
 // Scalar reference arithmetic: the library's rounding rules, one element at a time, in the plainest code possible.
 //
-// A step reduces its sources left to right. f16 and bf16 accumulate in f32 and are rounded to nearest even once per
-// step; f32 and f64 are plain; integers wrap, in products too. Avg scales floating sources by 1/n where they are raw
-// and divides integers by n where the step is final. Shared by the simulator and the oracle; deliberately shares
+// A step reduces its sources left to right. f16, bf16 and the 8-bit types accumulate in f32 and are rounded to nearest
+// even once per step; f32 and f64 are plain; integers wrap, in products too. Avg scales floating sources by 1/n where
+// they are raw and divides integers by n where the step is final. PreMulSum multiplies a source that comes from a send
+// buffer by its rank's scalar, and rounds the product to the type. Shared by the simulator and the oracle; deliberately shares
 // nothing with the engines.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -46,10 +49,39 @@ inline uint16_t bfloat_from_float(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// One source of a step: where its elements lie, and whether they are a rank's raw input.
+// An 8-bit float of so many mantissa bits: its value by the definition.
+inline float float_from_float8(uint8_t bits, int mantissa_bits) {
+  const int exponent_bits = 7 - mantissa_bits, bias = (1 << (exponent_bits - 1)) - 1, magnitude = bits & 0x7f;
+  const int exponent = magnitude >> mantissa_bits, fraction = magnitude & ((1 << mantissa_bits) - 1);
+  float value = std::ldexp(static_cast<float>(fraction + (exponent != 0 ? 1 << mantissa_bits : 0)),
+                           std::max(exponent, 1) - bias - mantissa_bits);
+  if (mantissa_bits == 3 && magnitude == 0x7f) value = std::nanf("");
+  if (mantissa_bits == 2 && magnitude >= 0x7c) value = magnitude == 0x7c ? HUGE_VALF : std::nanf("");
+  return (bits & 0x80) != 0 ? -value : value;
+}
+
+// The nearest one, the even of two that are equally near; the largest number for all that is larger.
+inline uint8_t float8_from_float(float value, int mantissa_bits) {
+  if (std::isnan(value)) return 0x7f;
+  const uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  const float magnitude = std::fabs(value);
+  uint8_t low = 0, high = mantissa_bits == 3 ? 0x7e : 0x7b;
+  if (magnitude >= float_from_float8(high, mantissa_bits)) return sign | high;
+  while (low + 1 < high) {  // between which two?
+    const uint8_t middle = static_cast<uint8_t>((low + high) / 2);
+    (float_from_float8(middle, mantissa_bits) <= magnitude ? low : high) = middle;
+  }
+  const float below = magnitude - float_from_float8(low, mantissa_bits);
+  const float above = float_from_float8(high, mantissa_bits) - magnitude;
+  return static_cast<uint8_t>(sign | (below < above || (below == above && low % 2 == 0) ? low : high));
+}
+
+// One source of a step: where its elements lie, whether they are a rank's raw input, and, of PreMulSum, the scalar they
+// are multiplied by, as an element; null: none.
 struct Operand {
   const std::byte* data;
   bool raw;
+  const std::byte* scalar = nullptr;
 };
 
 struct Reduction {
@@ -71,6 +103,13 @@ struct BfloatCodec {
   using Wide = float;
   static Wide widen(Stored bits) { return float_from_bfloat(bits); }
   static Stored narrow(Wide value) { return bfloat_from_float(value); }
+};
+template <int kMantissaBits>
+struct Float8Codec {
+  using Stored = uint8_t;
+  using Wide = float;
+  static Wide widen(Stored bits) { return float_from_float8(bits, kMantissaBits); }
+  static Stored narrow(Wide value) { return float8_from_float(value, kMantissaBits); }
 };
 template <typename T>
 struct PlainCodec {
@@ -117,6 +156,13 @@ T combine(ReduceOp reduce, T a, T b) {
   }
 }
 
+template <typename Stored>
+Stored element_at(const std::byte* data, uint64_t i) {
+  Stored stored;
+  std::memcpy(&stored, data + i * sizeof(Stored), sizeof(Stored));
+  return stored;
+}
+
 template <typename Codec>
 void reduce(const Reduction& reduction, std::span<const Operand> sources, bool final, uint64_t count, std::byte* out) {
   using Wide = typename Codec::Wide;
@@ -125,9 +171,10 @@ void reduce(const Reduction& reduction, std::span<const Operand> sources, bool f
   for (uint64_t i = 0; i < count; ++i) {
     Wide total{};
     for (size_t s = 0; s < sources.size(); ++s) {
-      Stored stored;
-      std::memcpy(&stored, sources[s].data + i * sizeof(Stored), sizeof(Stored));
-      Wide value = Codec::widen(stored);
+      Wide value = Codec::widen(element_at<Stored>(sources[s].data, i));
+      if (sources[s].scalar != nullptr) {
+        value = Codec::widen(Codec::narrow(multiply(value, Codec::widen(element_at<Stored>(sources[s].scalar, 0)))));
+      }
       if constexpr (std::is_floating_point_v<Wide>) {
         if (average && sources[s].raw) value = value * (Wide{1} / static_cast<Wide>(reduction.nranks));
       }
@@ -149,7 +196,7 @@ void reduce(const Reduction& reduction, std::span<const Operand> sources, bool f
 // out[i] = the reduction of sources[...][i]. A single source that nothing scales is moved as bytes.
 inline void reduce_piece(const Reduction& reduction, std::span<const Operand> sources, bool final, uint64_t count,
                          std::byte* out) {
-  if (sources.size() == 1 && reduction.reduce != ReduceOp::kAvg) {
+  if (sources.size() == 1 && reduction.reduce != ReduceOp::kAvg && sources[0].scalar == nullptr) {
     if (count != 0) std::memcpy(out, sources[0].data, count * bytes_of(reduction.type));
     return;
   }
@@ -164,7 +211,8 @@ inline void reduce_piece(const Reduction& reduction, std::span<const Operand> so
     case DataType::kBfloat16: return detail::reduce<detail::BfloatCodec>(reduction, sources, final, count, out);
     case DataType::kFloat32: return detail::reduce<detail::PlainCodec<float>>(reduction, sources, final, count, out);
     case DataType::kFloat64: return detail::reduce<detail::PlainCodec<double>>(reduction, sources, final, count, out);
-    default: return;  // 8-bit floating types are moved, never reduced
+    case DataType::kFloat8e4m3: return detail::reduce<detail::Float8Codec<3>>(reduction, sources, final, count, out);
+    case DataType::kFloat8e5m2: return detail::reduce<detail::Float8Codec<2>>(reduction, sources, final, count, out);
   }
 }
 

@@ -69,6 +69,8 @@ Bytes random_data(DataType type, uint64_t count, bool signed_zeros, Random& rand
   switch (type) {
     case DataType::kFloat16: fill<uint16_t>(bytes, [&] { return half_from_float(number()); }); break;
     case DataType::kBfloat16: fill<uint16_t>(bytes, [&] { return bfloat_from_float(number()); }); break;
+    case DataType::kFloat8e4m3: fill<uint8_t>(bytes, [&] { return float8_from_float(number(), 3); }); break;
+    case DataType::kFloat8e5m2: fill<uint8_t>(bytes, [&] { return float8_from_float(number(), 2); }); break;
     case DataType::kFloat32: fill<float>(bytes, [&] { return number() * (signed_zeros ? 1.0f : 1.1f); }); break;
     case DataType::kFloat64: fill<double>(bytes, [&] { return number() * (signed_zeros ? 1.0 : 1.1); }); break;
     default:
@@ -112,8 +114,9 @@ uint32_t ScenarioBuilder::add(const Call& call) {
     op.in_place.push_back(extent.may_be_in_place && (call.in_place >> rank & 1) != 0);
     op.inputs.push_back(random_data(op.type, extent.input_elements, extremes, random_));
   }
-  op.expected = expected_outputs(collective, op.inputs,
-                                 OracleRules{addition_order(call.algorithm->name), op.chunking.block_elements});
+  op.scalars = random_scalars(op.reduce, op.type, room_.nranks, random_);
+  op.expected = expected_outputs(
+      collective, op.inputs, OracleRules{addition_order(call.algorithm->name), op.chunking.block_elements, op.scalars});
   scenario_.ops.push_back(std::move(op));
   const uint32_t index = static_cast<uint32_t>(scenario_.ops.size()) - 1;
   if (episodes_.empty() || !episodes_.back().collective) episodes_.push_back(Episode{true, {}});
@@ -184,10 +187,13 @@ ReduceOp random_reduction(Operation operation, Random& random) {
   return reduces(operation) ? static_cast<ReduceOp>(below(random, kReduceOps)) : ReduceOp::kNone;
 }
 
+std::vector<uint64_t> random_scalars(ReduceOp reduce, DataType type, uint32_t nranks, Random& random) {
+  std::vector<uint64_t> scalars(reduce == ReduceOp::kPreMulSum ? nranks : 0);
+  for (uint64_t& scalar : scalars) std::memcpy(&scalar, random_data(type, 1, false, random).data(), bytes_of(type));
+  return scalars;
+}
+
 Call random_call(const Room& room, Random& random) {
-  static constexpr DataType kTypes[] = {DataType::kInt8,    DataType::kUint8,   DataType::kInt32,
-                                        DataType::kInt64,   DataType::kFloat16, DataType::kFloat32,
-                                        DataType::kFloat64, DataType::kBfloat16};
   for (;;) {
     const auto catalog = algorithm_catalog();
     Call call{&catalog[below(random, catalog.size())], {}, Form::kStaged, Channel::kCollectiveBulk, 1, random()};
@@ -195,7 +201,7 @@ Call random_call(const Room& room, Random& random) {
     call.form = below(random, 2) == 0 ? Form::kStaged : Form::kDirect;
     if (!call.algorithm->serves(call.collective.operation, room.nranks, call.form)) continue;
     if (call.form == Form::kStaged && below(random, 2) == 0) call.channel = Channel::kCollectivePacket;
-    call.collective.type = kTypes[below(random, std::size(kTypes))];
+    call.collective.type = static_cast<DataType>(below(random, kDataTypes));
     call.collective.reduce = random_reduction(call.collective.operation, random);
     call.collective.root = static_cast<int32_t>(below(random, room.nranks));
     call.lanes = 1 + static_cast<uint32_t>(below(random, room.lanes));

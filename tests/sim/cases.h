@@ -71,7 +71,10 @@ class ScenarioBuilder {
 // Any reduction where the operation reduces, else none.
 ReduceOp random_reduction(Operation operation, Random& random);
 
-// A random call that `room` can carry out; reductions only with types that reduce.
+// A scalar for each rank if `reduce` is PreMulSum, else none.
+std::vector<uint64_t> random_scalars(ReduceOp reduce, DataType type, uint32_t nranks, Random& random);
+
+// A random call that `room` can carry out.
 Call random_call(const Room& room, Random& random);
 std::vector<Transfer> random_transfers(const Room& room, Random& random);
 

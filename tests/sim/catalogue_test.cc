@@ -42,15 +42,13 @@ std::string kind_name(const testing::TestParamInfo<Kind>& info) {
 class Catalogue : public testing::TestWithParam<Kind> {};
 
 Scenario all_counts(const Kind& kind, const Room& room, Random& random) {
-  static constexpr DataType kTypes[] = {DataType::kFloat16, DataType::kInt8,     DataType::kFloat32, DataType::kUint8,
-                                        DataType::kInt64,   DataType::kBfloat16, DataType::kFloat64, DataType::kInt32};
   ScenarioBuilder builder(room, random);
   const uint64_t n = room.nranks;
   for (uint64_t count : {uint64_t{0}, uint64_t{1}, n - 1, n + 1, uint64_t{37}, 8 * n + 3}) {
     Call call{kind.algorithm, {}, kind.form, kind.channel, 1 + static_cast<uint32_t>(below(random, room.lanes)),
               random()};
     const ReduceOp reduce = random_reduction(kind.operation, random);
-    call.collective = {kind.operation, kTypes[below(random, std::size(kTypes))], reduce,
+    call.collective = {kind.operation, static_cast<DataType>(below(random, kDataTypes)), reduce,
                        static_cast<int32_t>(below(random, n)), count};
     builder.add(call);
   }

@@ -28,6 +28,7 @@ Simulated simulate(const ExactCall& call, const std::vector<std::vector<std::byt
     }
   }
   scale.inputs = &inputs;
+  scale.scalars = call.scalars;
   ScaleReport report = run_scaled(scale);
   return {report.verdict == Verdict::kOk, name_of(report.verdict) + (": " + report.text), std::move(report.outputs)};
 }

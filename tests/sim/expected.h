@@ -17,6 +17,7 @@ struct ExactCall {
   uint32_t nranks;
   Form form;
   ChannelRoom room;  // of the channel that carries the call: decides pieces, lanes and rounds
+  std::vector<uint64_t> scalars = {};  // per rank, of PreMulSum: an element in the lowest bytes
 };
 
 struct Simulated {

@@ -89,12 +89,14 @@ class Machine {
   Progress wait_message(Stream& stream, const Ref& ref);
   Progress wait_credit(Stream& stream, const Ref& ref);
   bool wait_ready(Stream& stream, const Ref& ref, bool output);
+  uint64_t scalar_of(const Stream& stream, const Ref& ref);
   void compute(Stream& stream, const Step& step);
   void read_slot(Stream& stream, const Ref& ref, uint64_t bytes, std::vector<std::byte>& out);
   void write(Stream& stream, const Step& step, const Ref& ref, bool direct);
   void write_slot(Stream& stream, const Ref& ref);
   void write_direct(Stream& stream, const Ref& ref, const ByteRange& range);
   void publish(Stream& stream, const Ref& ref, bool direct);
+  void tell_scalar(Stream& stream, const Ref& ref, ReadyWord& word);
   void release(Stream& stream, const Ref& ref, bool direct);
   void check(const std::optional<Verdict>& verdict, const Stream& stream, const char* what);
 

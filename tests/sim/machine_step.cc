@@ -127,6 +127,10 @@ bool Machine::wait_ready(Stream& stream, const Ref& ref, bool output) {
   const uint64_t tag = lane_of(stream).uses % kTagModulus;
   if (word.tag[0] != tag) return false;
   if (word.tag[1] != tag && !scenario_.sabotage.tear_ready) return false;
+  if (!output && scenario_.ops[stream.op].reduce == ReduceOp::kPreMulSum) {
+    if (word.scalar_tag[0] != tag) return false;
+    if (word.scalar_tag[1] != tag && !scenario_.sabotage.tear_ready) return false;
+  }
   stream.clock.join(word.clock);
   return true;
 }
@@ -208,6 +212,14 @@ void Machine::read_slot(Stream& stream, const Ref& ref, uint64_t bytes, std::vec
   }
 }
 
+// PreMulSum multiplies what comes from a send buffer, by its owner's scalar: my own, or what the peer told with its
+// ready word.
+uint64_t Machine::scalar_of(const Stream& stream, const Ref& ref) {
+  if (ref.place == Place::kInput) return scenario_.ops[stream.op].scalars[stream.rank];
+  const ReadyWord& word = ready(ref.peer, stream.rank, stream.lane, false);
+  return word.scalar[0] | uint64_t{word.scalar[1]} << 32;
+}
+
 // Reads every source and reduces them into stream.value.
 void Machine::compute(Stream& stream, const Step& step) {
   const Op& op = scenario_.ops[stream.op];
@@ -217,6 +229,7 @@ void Machine::compute(Stream& stream, const Step& step) {
   const uint64_t size = bytes_of(op.type), bytes = piece.count * size;
   std::vector<std::vector<std::byte>> values;
   std::vector<Operand> operands;
+  std::vector<uint64_t> scalars(step.sources);
   for (uint32_t k = 0; k < step.sources; ++k) {
     const Ref& ref = plan.refs()[step.first_ref + k];
     if (!carries_data(ref)) continue;
@@ -239,6 +252,10 @@ void Machine::compute(Stream& stream, const Step& step) {
     }
     if (fault_) return;
     operands.push_back({nullptr, (ref.flags & kRaw) != 0});
+    const bool sent_from = ref.place == Place::kInput || (ref.place == Place::kPeerInput && stream.direct[k]);
+    if (!sent_from || op.reduce != ReduceOp::kPreMulSum) continue;
+    scalars[k] = scalar_of(stream, ref);
+    operands.back().scalar = reinterpret_cast<const std::byte*>(&scalars[k]);
   }
   for (size_t k = 0; k < operands.size(); ++k) operands[k].data = values[k].data();
   if (operands.size() > 1 && op.reduce == ReduceOp::kNone) {
@@ -325,6 +342,19 @@ void Machine::write_slot(Stream& stream, const Ref& ref) {
   }
 }
 
+void Machine::tell_scalar(Stream& stream, const Ref& ref, ReadyWord& word) {
+  const uint64_t tag = lane_of(stream).uses % kTagModulus;
+  const uint64_t scalar = scenario_.ops[stream.op].scalars[stream.rank];
+  for (int half = 0; half < 2; ++half) {
+    const uint32_t bits = static_cast<uint32_t>(scalar >> 32 * half);
+    lane_of(stream).stores.issue(
+        Store{stream.thread, false, &word.scalar_tag[half], ref.peer, [&word, half, tag, bits] {
+                word.scalar_tag[half] = tag;
+                word.scalar[half] = bits;
+              }});
+  }
+}
+
 void Machine::publish(Stream& stream, const Ref& ref, bool direct) {
   const bool signal = (ref.flags & kSignal) != 0, strong = ref.reserved != kWeakSignal;
   if (ref.place == Place::kDone) {
@@ -346,6 +376,7 @@ void Machine::publish(Stream& stream, const Ref& ref, bool direct) {
                   word.clock.join(clock);
                 }});
     }
+    if (!output && scenario_.ops[stream.op].reduce == ReduceOp::kPreMulSum) tell_scalar(stream, ref, word);
     return;
   }
   if (!inbox_like(ref, direct)) return;

@@ -87,10 +87,12 @@ struct Fifo {
   uint64_t received = 0;                            // consumer's
 };
 
-// "You may use my buffer": two halves, each with the tag of the use.
+// "You may use my buffer": two halves, each with the tag of the use. Beside it the scalar of PreMulSum, cut likewise.
 struct ReadyWord {
   uint64_t tag[2] = {~0ull, ~0ull};
   bool direct = false;
+  uint64_t scalar_tag[2] = {~0ull, ~0ull};
+  uint32_t scalar[2] = {};
   VectorClock clock;
 };
 

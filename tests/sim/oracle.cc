@@ -7,31 +7,38 @@
 namespace talaria::sim {
 namespace {
 
-// Element `index` of all ranks' inputs, summed in the order of `rules`. `block` is the ring's block.
-void reduce_element(const Collective& collective, const std::vector<Bytes>& inputs, uint64_t index, uint64_t first,
-                    std::byte* out) {
+// Rank `rank`'s contribution.
+Operand raw_input(const std::vector<Bytes>& inputs, const OracleRules& rules, size_t rank, uint64_t offset) {
+  const bool scaled = !rules.scalars.empty();
+  return {inputs[rank].data() + offset, true,
+          scaled ? reinterpret_cast<const std::byte*>(&rules.scalars[rank]) : nullptr};
+}
+
+// Around the ring from rank `start` on, one rounding a hop.
+void reduce_around(const Collective& collective, const std::vector<Bytes>& inputs, const OracleRules& rules,
+                   uint64_t index, uint64_t start, std::byte* out) {
   const uint32_t n = static_cast<uint32_t>(inputs.size());
   const size_t size = bytes_of(collective.type);
   const Reduction reduction{collective.type, collective.reduce, n};
   std::byte partial[8];
   for (uint32_t hop = 0; hop < n; ++hop) {
-    const std::byte* own = inputs[(first + hop) % n].data() + index * size;
+    const Operand own = raw_input(inputs, rules, (start + hop) % n, index * size);
     if (hop == 0) {
-      const Operand only[] = {{own, true}};
+      const Operand only[] = {own};
       reduce_piece(reduction, only, n == 1, 1, out);
     } else {
       std::memcpy(partial, out, size);
-      const Operand both[] = {{partial, false}, {own, true}};
+      const Operand both[] = {{partial, false}, own};
       reduce_piece(reduction, both, hop == n - 1, 1, out);
     }
   }
 }
 
-void reduce_in_rank_order(const Collective& collective, const std::vector<Bytes>& inputs, uint64_t index,
-                          std::byte* out) {
+void reduce_in_rank_order(const Collective& collective, const std::vector<Bytes>& inputs, const OracleRules& rules,
+                          uint64_t index, std::byte* out) {
   const size_t size = bytes_of(collective.type);
   std::vector<Operand> operands;
-  for (const Bytes& input : inputs) operands.push_back({input.data() + index * size, true});
+  for (size_t rank = 0; rank < inputs.size(); ++rank) operands.push_back(raw_input(inputs, rules, rank, index * size));
   reduce_piece(Reduction{collective.type, collective.reduce, static_cast<uint32_t>(inputs.size())}, operands, true, 1,
                out);
 }
@@ -53,8 +60,8 @@ Bytes reduced(const Collective& collective, const std::vector<Bytes>& inputs, co
   Bytes result(inputs[0].size());
   for (uint64_t i = 0; i < elements; ++i) {
     std::byte* out = result.data() + i * size;
-    if (rules.order == AdditionOrder::kRanks) reduce_in_rank_order(collective, inputs, i, out);
-    else reduce_element(collective, inputs, i, first_rank(collective, i / block), out);
+    if (rules.order == AdditionOrder::kRanks) reduce_in_rank_order(collective, inputs, rules, i, out);
+    else reduce_around(collective, inputs, rules, i, first_rank(collective, i / block), out);
   }
   return result;
 }

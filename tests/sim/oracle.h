@@ -23,6 +23,7 @@ enum class AdditionOrder : uint8_t {
 struct OracleRules {
   AdditionOrder order = AdditionOrder::kRanks;
   uint64_t block_elements = 0;  // kRing, AllReduce: elements per block
+  std::vector<uint64_t> scalars = {};  // PreMulSum: each rank's, an element in the lowest bytes
 };
 
 // The order that `algorithm` documents.

@@ -271,6 +271,10 @@ void Scale::carry_out(Runner& runner, const Step& step) {
     const std::byte* data = source_of(runner, step, k, piece);
     if (report_.verdict != Verdict::kOk) return;
     operands_.push_back({data, (ref.flags & kRaw) != 0});
+    const bool sent_from = ref.place == Place::kInput || (ref.place == Place::kPeerInput && !inbox_like(ref));
+    if (!sent_from || scale_.collective.reduce != ReduceOp::kPreMulSum) continue;
+    const uint32_t owner = ref.place == Place::kInput ? runner.rank : ref.peer;
+    operands_.back().scalar = reinterpret_cast<const std::byte*>(&scale_.scalars[owner]);
   }
   const uint64_t bytes = operands_.empty() ? 0 : piece.count * size_;
   if (value_.size() < bytes) value_.resize(bytes);

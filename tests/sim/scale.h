@@ -19,6 +19,7 @@ struct ScaleCase {
   Chunking chunking{};
   std::vector<std::shared_ptr<const Plan>> plans;  // per rank
   const std::vector<Bytes>* inputs = nullptr;      // per rank
+  std::vector<uint64_t> scalars;                   // per rank, of PreMulSum: an element in the lowest bytes
   std::vector<bool> direct;   // per rank: its buffers are touched in place (plans of the direct form); empty: none are
   double alpha_usec = 1.0;            // from a store to its arrival
   double beta_usec_per_byte = 1e-5;   // for its sender

@@ -81,9 +81,10 @@ TEST(Scale, AgreesWithTheOracleForEveryAlgorithmAndForm) {
     for (uint32_t rank = 0; rank < room.nranks; ++rank) scale.direct.push_back(below(random, 2) == 0);
     const std::vector<Bytes> inputs = random_inputs(call.collective, room.nranks, random);
     scale.inputs = &inputs;
+    scale.scalars = random_scalars(call.collective.reduce, call.collective.type, room.nranks, random);
     const ScaleReport report = run_scaled(scale);
     ASSERT_EQ(report.verdict, Verdict::kOk) << "seed " << seed << " " << describe(call) << ": " << report.text;
-    const OracleRules rules{addition_order(call.algorithm->name), scale.chunking.block_elements};
+    const OracleRules rules{addition_order(call.algorithm->name), scale.chunking.block_elements, scale.scalars};
     ASSERT_EQ(report.outputs, expected_outputs(call.collective, inputs, rules)) << "seed " << seed << " "
                                                                                 << describe(call);
     ++cases;

@@ -44,6 +44,7 @@ struct Op {
   std::vector<Extent> extents;
   std::vector<bool> in_place;
   std::vector<Bytes> inputs;
+  std::vector<uint64_t> scalars;  // per rank, of PreMulSum: an element in the lowest bytes; else empty
   std::vector<Bytes> expected;
   std::string text;  // for messages
 };
@@ -60,7 +61,7 @@ struct Launch {
 struct Sabotage {
   bool keep_old_tags = false;        // the packets before the wrap of the tags are not zeroed
   bool ignore_credit_rule = false;   // credits are never returned per slot
-  bool tear_ready = false;           // only one half of the ready word is compared
+  bool tear_ready = false;           // only one half of a ready word is compared
 };
 
 struct Scenario {

@@ -1,7 +1,8 @@
 // Arith: element-wise reduction of 8-byte words, bit for bit what the host engine and the simulator compute.
 //
 // A Reducer takes the words of a step's sources in order (start, add, add, …) and yields the word to store (finish).
-// f16 and bf16 stay in f32 from the first source to the single rounding in finish(); integers wrap in their own type.
+// 16-bit and 8-bit floats stay in f32 from the first source to the single rounding in finish(); integers wrap in their
+// own type.
 // Compiled with -fmad=false: a fused scale-and-add would round once where the host rounds twice.
 #pragma once
 
@@ -16,11 +17,16 @@ namespace talaria::device {
 struct Half {};
 struct Bfloat {};
 
-// What Avg needs: floating raw inputs are scaled by 1/n as they enter, integers divided by n at the end.
-struct Average {
+template <class Format>
+struct Float8 {};
+
+// Avg: floating raw inputs are scaled by 1/n as they enter, integers divided by n at the end. PreMulSum: raw inputs are
+// multiplied by `scalar`, an element in the lowest bytes, as they enter.
+struct Scaling {
   double scale64;
   float scale32;
   uint32_t ranks;
+  uint64_t scalar;
 };
 
 // The elements of a word, widened to the type they are accumulated in.
@@ -84,6 +90,28 @@ struct Lanes<Bfloat> {
   }
 };
 
+template <class Format>
+struct Lanes<Float8<Format>> {
+  using Wide = float;
+  static constexpr int kCount = 8;
+  __device__ static __forceinline__ void unpack(uint64_t bits, Wide (&out)[kCount]) {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      const ptx::FloatPair pair = ptx::float8s_to_floats<Format>(static_cast<uint16_t>(bits >> 8 * i));
+      out[i] = pair.low;
+      out[i + 1] = pair.high;
+    }
+  }
+  __device__ static __forceinline__ uint64_t pack(const Wide (&in)[kCount]) {
+    uint64_t bits = 0;
+#pragma unroll
+    for (int i = 0; i < kCount; i += 2) {
+      bits |= static_cast<uint64_t>(ptx::floats_to_float8s<Format>({in[i], in[i + 1]})) << 8 * i;
+    }
+    return bits;
+  }
+};
+
 template <class Wide>
 __device__ __forceinline__ Wide add_wrapping(Wide a, Wide b) {
   if constexpr (std::is_floating_point_v<Wide>) {
@@ -117,29 +145,27 @@ template <class T, ReduceOp kOp>
 class Reducer {
  public:
   static constexpr bool kCopies = false;
-  static constexpr bool kAverages = kOp == ReduceOp::kAvg;
+  static constexpr bool kMultiplies = kOp == ReduceOp::kPreMulSum;  // what comes from a send buffer is raw
+  static constexpr bool kScales = kOp == ReduceOp::kAvg || kMultiplies;
   static constexpr bool kHeavy =  // needs many registers
       Lanes<T>::kCount > 2 || (sizeof(typename Lanes<T>::Wide) == 8 && kOp != ReduceOp::kSum);
 
-  __device__ __forceinline__ void start(uint64_t bits, bool raw, const Average& average) {
+  __device__ __forceinline__ void start(uint64_t bits, bool raw, const Scaling& scaling) {
     Lanes<T>::unpack(bits, value_);
-    scale(value_, raw, average);
+    scale(value_, raw, scaling);
   }
-  __device__ __forceinline__ void add(uint64_t bits, bool raw, const Average& average) {
+  __device__ __forceinline__ void add(uint64_t bits, bool raw, const Scaling& scaling) {
     Wide next[kCount];
     Lanes<T>::unpack(bits, next);
-    scale(next, raw, average);
+    scale(next, raw, scaling);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) value_[i] = device::combine<kOp>(value_[i], next[i]);
   }
-  __device__ __forceinline__ uint64_t finish(bool final, const Average& average) {
-    if constexpr (kAverages && !std::is_floating_point_v<Wide>) {
+  __device__ __forceinline__ uint64_t finish(bool final, const Scaling& scaling) {
+    if constexpr (kOp == ReduceOp::kAvg && !std::is_floating_point_v<Wide>) {
       if (final) {
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-          using Divisor = std::conditional_t<sizeof(Wide) == 8, int64_t, int32_t>;  // u8 fits in int32_t
-          value_[i] = static_cast<Wide>(static_cast<Divisor>(value_[i]) / static_cast<Divisor>(average.ranks));
-        }
+        for (int i = 0; i < kCount; ++i) value_[i] /= static_cast<Wide>(scaling.ranks);
       }
     }
     return Lanes<T>::pack(value_);
@@ -149,15 +175,22 @@ class Reducer {
   using Wide = typename Lanes<T>::Wide;
   static constexpr int kCount = Lanes<T>::kCount;
 
-  __device__ static __forceinline__ void scale(Wide (&elements)[kCount], bool raw, const Average& average) {
-    if constexpr (kAverages && std::is_floating_point_v<Wide>) {
+  __device__ static __forceinline__ void scale(Wide (&elements)[kCount], bool raw, const Scaling& scaling) {
+    if constexpr (kMultiplies) {
+      if (!raw) return;
+      Wide factor[kCount];
+      Lanes<T>::unpack(scaling.scalar, factor);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) elements[i] = multiply_wrapping(elements[i], factor[0]);
+      if constexpr (!std::is_same_v<T, Wide>) Lanes<T>::unpack(Lanes<T>::pack(elements), elements);  // rounds
+    } else if constexpr (kScales && std::is_floating_point_v<Wide>) {
       if (!raw) return;
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
         if constexpr (std::is_same_v<Wide, double>) {
-          elements[i] *= average.scale64;
+          elements[i] *= scaling.scale64;
         } else {
-          elements[i] *= average.scale32;
+          elements[i] *= scaling.scale32;
         }
       }
     }
@@ -172,20 +205,21 @@ template <class T, ReduceOp kOp>
 class Reducer<T, kOp> {
  public:
   static constexpr bool kCopies = false;
-  static constexpr bool kAverages = kOp == ReduceOp::kAvg;
+  static constexpr bool kMultiplies = kOp == ReduceOp::kPreMulSum;  // what comes from a send buffer is raw
+  static constexpr bool kScales = kOp == ReduceOp::kAvg || kMultiplies;
   static constexpr bool kHeavy = false;
 
-  __device__ __forceinline__ void start(uint64_t bits, bool, const Average&) {
-    low_ = static_cast<uint32_t>(bits);
-    high_ = static_cast<uint32_t>(bits >> 32);
+  __device__ __forceinline__ void start(uint64_t bits, bool raw, const Scaling& scaling) {
+    low_ = scaled(static_cast<uint32_t>(bits), raw, scaling);
+    high_ = scaled(static_cast<uint32_t>(bits >> 32), raw, scaling);
   }
-  __device__ __forceinline__ void add(uint64_t bits, bool, const Average&) {
-    low_ = combine(low_, static_cast<uint32_t>(bits));
-    high_ = combine(high_, static_cast<uint32_t>(bits >> 32));
+  __device__ __forceinline__ void add(uint64_t bits, bool raw, const Scaling& scaling) {
+    low_ = combine(low_, scaled(static_cast<uint32_t>(bits), raw, scaling));
+    high_ = combine(high_, scaled(static_cast<uint32_t>(bits >> 32), raw, scaling));
   }
-  __device__ __forceinline__ uint64_t finish(bool final, const Average& average) {
-    if constexpr (kAverages) {
-      if (final) low_ = divide(low_, average.ranks), high_ = divide(high_, average.ranks);
+  __device__ __forceinline__ uint64_t finish(bool final, const Scaling& scaling) {
+    if constexpr (kOp == ReduceOp::kAvg) {
+      if (final) low_ = divide(low_, scaling.ranks), high_ = divide(high_, scaling.ranks);
     }
     return low_ | static_cast<uint64_t>(high_) << 32;
   }
@@ -197,6 +231,12 @@ class Reducer<T, kOp> {
     else if constexpr (kOp == ReduceOp::kMin) return kSigned ? __vmins4(a, b) : __vminu4(a, b);
     else if constexpr (kOp == ReduceOp::kProd) return multiply(a, b);
     else return __vadd4(a, b);
+  }
+  __device__ static __forceinline__ uint32_t scaled(uint32_t bits, bool raw, const Scaling& scaling) {
+    if constexpr (kMultiplies) {
+      if (raw) return multiply(bits, static_cast<uint8_t>(scaling.scalar) * 0x01010101u);
+    }
+    return bits;
   }
   // The low byte of a product does not depend on the signs.
   __device__ static __forceinline__ uint32_t multiply(uint32_t a, uint32_t b) {
@@ -222,11 +262,12 @@ class Reducer<T, kOp> {
 class Copier {
  public:
   static constexpr bool kCopies = true;
-  static constexpr bool kAverages = false;
+  static constexpr bool kMultiplies = false;
+  static constexpr bool kScales = false;
   static constexpr bool kHeavy = false;
-  __device__ __forceinline__ void start(uint64_t bits, bool, const Average&) { value_ = bits; }
-  __device__ __forceinline__ void add(uint64_t bits, bool, const Average&) { value_ = bits; }
-  __device__ __forceinline__ uint64_t finish(bool, const Average&) { return value_; }
+  __device__ __forceinline__ void start(uint64_t bits, bool, const Scaling&) { value_ = bits; }
+  __device__ __forceinline__ void add(uint64_t bits, bool, const Scaling&) { value_ = bits; }
+  __device__ __forceinline__ uint64_t finish(bool, const Scaling&) { return value_; }
 
  private:
   uint64_t value_;

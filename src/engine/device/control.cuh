@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/types.h"
+#include "engine/device/pack.cuh"
 #include "engine/device/task.cuh"
 #include "engine/device/wait.cuh"
 
@@ -26,6 +27,13 @@ inline constexpr uint64_t kElementShifts = [] {
 
 __device__ __forceinline__ uint64_t bytes_of_elements(const Work& work, uint64_t elements) {
   return elements << (kElementShifts >> 4 * work.type & 15);
+}
+
+__device__ __forceinline__ Scaling scaling_of(const Work& work) {
+  const auto* scalar = static_cast<const std::byte*>(work.scalar_address);
+  const auto bytes = static_cast<uint32_t>(bytes_of_elements(work, 1));
+  return Scaling{1.0 / work.avg_ranks, 1.0f / static_cast<float>(work.avg_ranks), work.avg_ranks,
+                 scalar == nullptr ? work.scalar : load_word(scalar, bytes)};
 }
 
 __device__ __forceinline__ void flip_bit(void* output) {
@@ -110,10 +118,12 @@ __device__ __forceinline__ void resolve_inbox(const GroupMemory& memory, const R
   }
 }
 
-template <class Protocol>
+template <class Protocol, class Reduce>
 __device__ __forceinline__ Resolved resolve(const GroupMemory& memory, const Ref& ref, bool source) {
   Resolved out{Operand{nullptr, 0, ref.peer << 8}, Signal{nullptr, 0}, true};
-  if (ref.flags & kRaw) out.operand.meta |= kOperandRaw;
+  // PreMulSum multiplies what comes from a send buffer; what peers send has been multiplied.
+  const bool raw = Reduce::kMultiplies ? ref.place == Place::kInput : (ref.flags & kRaw) != 0;
+  if (raw) out.operand.meta |= kOperandRaw;
   FaultReason reason = FaultReason::kAborted;
   switch (ref.place) {
     case Place::kInput:
@@ -192,7 +202,7 @@ __device__ inline bool prepare(GroupMemory& memory, const Group& group, const St
   bool ok = true, misaligned = false, zeroes = false, raw = false;
 #pragma unroll 1
   for (uint32_t i = group.thread; i < total; i += kWarp) {
-    const Resolved ref = resolve<Protocol>(memory, refs[i], i < memory.task.sources);
+    const Resolved ref = resolve<Protocol, Reduce>(memory, refs[i], i < memory.task.sources);
     ok &= ref.ok;
     misaligned |= reinterpret_cast<uintptr_t>(ref.operand.address) % Protocol::kAlignment != 0;
     zeroes |= (ref.operand.meta & kOperandZero) != 0;
@@ -203,9 +213,9 @@ __device__ inline bool prepare(GroupMemory& memory, const Group& group, const St
   __syncwarp();
   misaligned = __any_sync(0xffffffffu, misaligned);
   if constexpr (Protocol::kPackets) zeroes = __any_sync(0xffffffffu, zeroes);
-  if constexpr (Reduce::kAverages) raw = __any_sync(0xffffffffu, raw);
+  if constexpr (Reduce::kScales) raw = __any_sync(0xffffffffu, raw);
   if (group.thread == 0) {
-    memory.task.copies = memory.task.sources == 1 && !(Reduce::kAverages && (raw || memory.task.final));
+    memory.task.copies = memory.task.sources == 1 && !(Reduce::kScales && (raw || memory.task.final));
     memory.task.misaligned = misaligned;
     memory.task.zeroes = zeroes;
   }

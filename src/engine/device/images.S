@@ -16,10 +16,14 @@ talaria_image copy
 talaria_image int8
 talaria_image uint8
 talaria_image int32
+talaria_image uint32
 talaria_image int64
+talaria_image uint64
 talaria_image float16
 talaria_image bfloat16
 talaria_image float32
 talaria_image float64
+talaria_image float8e4m3
+talaria_image float8e5m2
 
 .section .note.GNU-stack, "", %progbits

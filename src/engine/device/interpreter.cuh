@@ -69,7 +69,7 @@ __device__ __forceinline__ bool next_work(const Batch& batch, GroupMemory& memor
     if (memory.lane < memory.work.chunking.lanes && memory.work.chunking.rounds != 0) break;
   }
   const bool found = index < memory.entry.works;
-  const bool credited = found && begin_work(memory, group, Reduce::kAverages);
+  const bool credited = found && begin_work(memory, group, Reduce::kScales);
   if (group.thread == 0) memory.cursor.work = index + 1;
   // A later credit of the same FIFO, by the stream that consumes it, must not be overtaken by the one just stored.
   if (credited && memory.work.join) meet(batch);

@@ -12,11 +12,15 @@ extern const std::byte talaria_image_copy[], talaria_image_copy_end[];
 extern const std::byte talaria_image_int8[], talaria_image_int8_end[];
 extern const std::byte talaria_image_uint8[], talaria_image_uint8_end[];
 extern const std::byte talaria_image_int32[], talaria_image_int32_end[];
+extern const std::byte talaria_image_uint32[], talaria_image_uint32_end[];
 extern const std::byte talaria_image_int64[], talaria_image_int64_end[];
+extern const std::byte talaria_image_uint64[], talaria_image_uint64_end[];
 extern const std::byte talaria_image_float16[], talaria_image_float16_end[];
 extern const std::byte talaria_image_bfloat16[], talaria_image_bfloat16_end[];
 extern const std::byte talaria_image_float32[], talaria_image_float32_end[];
 extern const std::byte talaria_image_float64[], talaria_image_float64_end[];
+extern const std::byte talaria_image_float8e4m3[], talaria_image_float8e4m3_end[];
+extern const std::byte talaria_image_float8e5m2[], talaria_image_float8e5m2_end[];
 }
 
 namespace {
@@ -26,11 +30,19 @@ struct Image {
   const std::byte* end;
 };
 constexpr Image kImages[] = {
-    {talaria_image_copy, talaria_image_copy_end},       {talaria_image_int8, talaria_image_int8_end},
-    {talaria_image_uint8, talaria_image_uint8_end},     {talaria_image_int32, talaria_image_int32_end},
-    {talaria_image_int64, talaria_image_int64_end},     {talaria_image_float16, talaria_image_float16_end},
-    {talaria_image_bfloat16, talaria_image_bfloat16_end}, {talaria_image_float32, talaria_image_float32_end},
+    {talaria_image_copy, talaria_image_copy_end},
+    {talaria_image_int8, talaria_image_int8_end},
+    {talaria_image_uint8, talaria_image_uint8_end},
+    {talaria_image_int32, talaria_image_int32_end},
+    {talaria_image_uint32, talaria_image_uint32_end},
+    {talaria_image_int64, talaria_image_int64_end},
+    {talaria_image_uint64, talaria_image_uint64_end},
+    {talaria_image_float16, talaria_image_float16_end},
+    {talaria_image_bfloat16, talaria_image_bfloat16_end},
+    {talaria_image_float32, talaria_image_float32_end},
     {talaria_image_float64, talaria_image_float64_end},
+    {talaria_image_float8e4m3, talaria_image_float8e4m3_end},
+    {talaria_image_float8e5m2, talaria_image_float8e5m2_end},
 };
 
 // The rows: a type's kernels are in one image, under one short name.
@@ -40,16 +52,20 @@ struct TypeRow {
   uint32_t image;
 };
 constexpr TypeRow kTypes[] = {
-    {DataType::kInt8, "i8", 1},     {DataType::kUint8, "u8", 2},      {DataType::kInt32, "i32", 3},
-    {DataType::kInt64, "i64", 4},   {DataType::kFloat16, "f16", 5},   {DataType::kBfloat16, "bf16", 6},
-    {DataType::kFloat32, "f32", 7}, {DataType::kFloat64, "f64", 8},
+    {DataType::kInt8, "i8", 1},           {DataType::kUint8, "u8", 2},
+    {DataType::kInt32, "i32", 3},         {DataType::kUint32, "u32", 4},
+    {DataType::kInt64, "i64", 5},         {DataType::kUint64, "u64", 6},
+    {DataType::kFloat16, "f16", 7},       {DataType::kBfloat16, "bf16", 8},
+    {DataType::kFloat32, "f32", 9},       {DataType::kFloat64, "f64", 10},
+    {DataType::kFloat8e4m3, "f8e4m3", 11}, {DataType::kFloat8e5m2, "f8e5m2", 12},
 };
 struct ReduceRow {
   ReduceOp reduce;
   std::string_view name;
 };
 constexpr ReduceRow kReductions[] = {{ReduceOp::kSum, "Sum"}, {ReduceOp::kProd, "Prod"}, {ReduceOp::kMax, "Max"},
-                                     {ReduceOp::kMin, "Min"}, {ReduceOp::kAvg, "Avg"}};
+                                     {ReduceOp::kMin, "Min"}, {ReduceOp::kAvg, "Avg"},
+                                     {ReduceOp::kPreMulSum, "PreMulSum"}};
 struct ProtocolRow {
   Channel channel;
   std::string_view name;

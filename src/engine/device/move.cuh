@@ -67,9 +67,9 @@ __device__ __forceinline__ void copy_packs(const GroupMemory& memory, const Grou
 template <class Reduce>
 __device__ __forceinline__ uint64_t reduce_two(const GroupMemory& memory, uint64_t a, uint64_t b) {
   Reduce word;
-  word.start(a, memory.operands[0].meta & kOperandRaw, memory.average);
-  word.add(b, memory.operands[1].meta & kOperandRaw, memory.average);
-  return word.finish(memory.task.final, memory.average);
+  word.start(a, memory.operands[0].meta & kOperandRaw, memory.scaling);
+  word.add(b, memory.operands[1].meta & kOperandRaw, memory.scaling);
+  return word.finish(memory.task.final, memory.scaling);
 }
 
 // Two sources, aligned.
@@ -118,14 +118,14 @@ __device__ __forceinline__ void reduce_packs(const GroupMemory& memory, const Gr
         if (s + j >= sources) break;
         const bool raw = memory.operands[s + j].meta & kOperandRaw;
         if (s + j == 0) {
-          low.start(value[j].low, raw, memory.average), high.start(value[j].high, raw, memory.average);
+          low.start(value[j].low, raw, memory.scaling), high.start(value[j].high, raw, memory.scaling);
         } else {
-          low.add(value[j].low, raw, memory.average), high.add(value[j].high, raw, memory.average);
+          low.add(value[j].low, raw, memory.scaling), high.add(value[j].high, raw, memory.scaling);
         }
       }
     }
     const bool final = memory.task.final;
-    Sinks<0>(memory).store(index, Pack{low.finish(final, memory.average), high.finish(final, memory.average)});
+    Sinks<0>(memory).store(index, Pack{low.finish(final, memory.scaling), high.finish(final, memory.scaling)});
   }
 }
 
@@ -153,10 +153,10 @@ __device__ __forceinline__ void reduce_words(const GroupMemory& memory, const Gr
     for (uint32_t s = 0; s < task.sources; ++s) {
       const Operand operand = memory.operands[s];
       const uint64_t bits = load_any(operand, offset, bytes);
-      if (s == 0) word.start(bits, operand.meta & kOperandRaw, memory.average);
-      else word.add(bits, operand.meta & kOperandRaw, memory.average);
+      if (s == 0) word.start(bits, operand.meta & kOperandRaw, memory.scaling);
+      else word.add(bits, operand.meta & kOperandRaw, memory.scaling);
     }
-    const uint64_t result = word.finish(task.final, memory.average);
+    const uint64_t result = word.finish(task.final, memory.scaling);
 #pragma unroll 1
     for (uint32_t d = 0; d < task.sinks; ++d) store_any(memory.operands[task.sources + d], offset, result, bytes);
   }

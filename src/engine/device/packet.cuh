@@ -115,11 +115,11 @@ __device__ __forceinline__ uint64_t gather_word(const GroupMemory& memory, uint3
       const Operand operand = memory.operands[s + j];
       const uint64_t word = operand.tag != 0 ? await_source(memory, operand, index, look[j], failed)
                                              : user_piece(memory, operand).load(index);
-      if (s + j == 0) result.start(word, operand.meta & kOperandRaw, memory.average);
-      else result.add(word, operand.meta & kOperandRaw, memory.average);
+      if (s + j == 0) result.start(word, operand.meta & kOperandRaw, memory.scaling);
+      else result.add(word, operand.meta & kOperandRaw, memory.scaling);
     }
   }
-  return result.finish(task.final, memory.average);
+  return result.finish(task.final, memory.scaling);
 }
 
 // Before the tags wrap around: no packet of this slot may keep a tag that a later message will wait for. The fence

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "engine/float8.h"
+
 namespace talaria::ptx {
 
 struct alignas(16) Pair {
@@ -82,6 +84,41 @@ __device__ __forceinline__ uint32_t floats_to_bfloats(float low, float high) {
   uint32_t bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
   return bits;
+}
+
+// Two 8-bit floats (engine/float8.h), `low` in the lower byte; the type is told by its format. GPUs before sm_89 have no
+// instruction for them.
+struct FloatPair {
+  float low;
+  float high;
+};
+template <class Format>
+__device__ __forceinline__ FloatPair float8s_to_floats(uint16_t bits) {
+#if __CUDA_ARCH__ >= 890
+  uint32_t halves;
+  if constexpr (Format::kMantissaBits == 3) asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(bits));
+  else asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(bits));
+  return {half_to_float(static_cast<uint16_t>(halves)), half_to_float(static_cast<uint16_t>(halves >> 16))};
+#else
+  return {__uint_as_float(float32_from_float8<Format>(bits & 0xff)),
+          __uint_as_float(float32_from_float8<Format>(bits >> 8))};
+#endif
+}
+// Rounded to nearest even, saturated.
+template <class Format>
+__device__ __forceinline__ uint16_t floats_to_float8s(FloatPair pair) {
+#if __CUDA_ARCH__ >= 890
+  uint16_t bits;
+  if constexpr (Format::kMantissaBits == 3) {
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(pair.high), "f"(pair.low));
+  } else {
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(bits) : "f"(pair.high), "f"(pair.low));
+  }
+  return bits;
+#else
+  return static_cast<uint16_t>(float8_from_float32<Format>(__float_as_uint(pair.low)) |
+                               float8_from_float32<Format>(__float_as_uint(pair.high)) << 8);
+#endif
 }
 
 }  // namespace talaria::ptx

@@ -16,7 +16,7 @@ inline constexpr uint32_t kWarp = 32;
 inline constexpr uint32_t kStepWindow = 32;   // steps of a stream kept in shared memory
 
 enum OperandFlag : uint32_t {
-  kOperandRaw = 1,    // Ref kRaw
+  kOperandRaw = 1,    // scaled as it enters: Ref kRaw, of PreMulSum what lies in the send buffer
   kOperandInbox = 2,  // a slot: 16-byte aligned, whole packs may be read and written
   kOperandZero = 4,   // packet source whose slot is zeroed after use
 };
@@ -59,7 +59,7 @@ struct Cursor {
 };
 
 // Shared memory of one warp group. Written by its control warp, except that all threads read `task`, `operands`,
-// `average` and `comm` between the two barriers of a step.
+// `scaling` and `comm` between the two barriers of a step.
 struct GroupMemory {
   Operand operands[kMaxOperands];
   Signal signals[kMaxOperands];
@@ -67,7 +67,7 @@ struct GroupMemory {
   Ref refs[kMaxOperands];
   Task task;
   Cursor cursor;
-  Average average;
+  Scaling scaling;
   uint32_t credit_each_slot[4];  // bit 2·peer + fifo of the first 64 ranks
   uint32_t lane;  // Chunking lane of the block
   BatchEntry entry;

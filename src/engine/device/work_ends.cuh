@@ -61,7 +61,7 @@ __device__ __forceinline__ void use_peer(GroupMemory& memory, const Group& group
 }
 
 // memory.work has just been fetched: its first steps and refs, its credits. True: some FIFO was credited.
-__device__ __forceinline__ bool begin_work(GroupMemory& memory, const Group& group, bool averages) {
+__device__ __forceinline__ bool begin_work(GroupMemory& memory, const Group& group, bool scales) {
   const Work& work = memory.work;
   const PlanView& plan = work.plan;
   const StreamView stream = group.index < plan.nstreams ? plan.streams[group.index] : StreamView{};
@@ -78,9 +78,7 @@ __device__ __forceinline__ bool begin_work(GroupMemory& memory, const Group& gro
   if (i == 0) {
     memory.cursor.step = memory.cursor.round = memory.cursor.step_window = 0;
     memory.cursor.ref_window = plan.nrefs != 0 ? 0 : ~0u;
-    if (averages) {
-      memory.average = Average{1.0 / work.avg_ranks, 1.0f / static_cast<float>(work.avg_ranks), work.avg_ranks};
-    }
+    if (scales) memory.scaling = scaling_of(work);
   }
   __syncwarp();
   memory.steps[i] = step;

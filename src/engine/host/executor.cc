@@ -1,6 +1,7 @@
 #include "engine/host/executor.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/host/move.h"
 #include "transport/ready.h"
@@ -19,6 +20,19 @@ const PeerUse& use_of(const Work& work, uint32_t peer) {
 }
 
 uint32_t steps_of(const StreamView& view) { return view.prologue + view.body + view.epilogue; }
+
+constexpr uint32_t kScalarWord = 2;  // of the ready words
+
+// PreMulSum multiplies what comes from a send buffer, mine or a peer's, by its owner's scalar: whatever is sent onward
+// has been multiplied. So a plan need not know of it.
+bool multiplies(const Work& work) { return static_cast<ReduceOp>(work.reduce) == ReduceOp::kPreMulSum; }
+
+uint64_t own_scalar(const Work& work) {
+  if (work.scalar_address == nullptr) return work.scalar;
+  uint64_t scalar = 0;
+  std::memcpy(&scalar, work.scalar_address, bytes_of(static_cast<DataType>(work.type)));
+  return scalar;
+}
 
 size_t element_bytes(const Work& work) { return bytes_of(static_cast<DataType>(work.type)); }
 
@@ -167,7 +181,11 @@ void HostExecutor::resolve_step(const Work& work, const Step& step, uint32_t str
 
 void HostExecutor::resolve(const Work& work, const Ref& ref, Endpoint& endpoint) {
   switch (ref.place) {
-    case Place::kInput: endpoint.data = static_cast<std::byte*>(const_cast<void*>(work.input)) + endpoint.offset; break;
+    case Place::kInput:
+      endpoint.data = static_cast<std::byte*>(const_cast<void*>(work.input)) + endpoint.offset;
+      endpoint.scaled = multiplies(work);
+      if (endpoint.scaled) endpoint.scalar = own_scalar(work);
+      break;
     case Place::kOutput: endpoint.data = static_cast<std::byte*>(work.output) + endpoint.offset; break;
     case Place::kInbox: resolve_message(work, ref, endpoint); break;
     case Place::kReady: break;
@@ -256,13 +274,23 @@ bool HostExecutor::take_ready(const Work& work, const Ref& ref, Endpoint& endpoi
   const ReadyWord ready{std::atomic_ref(endpoint.awaited[0]).load(std::memory_order_acquire),
                         std::atomic_ref(endpoint.awaited[1]).load(std::memory_order_acquire)};
   if (!ready_matches(ready, rank_.uses)) return false;
+  const bool direct = ready_kind(ready) == ReadyKind::kAddress;
+  if (direct && endpoint.source && multiplies(work) && !take_scalar(ref, endpoint)) return false;
   endpoint.ready = false;
   endpoint.awaited = nullptr;
-  if (ready_kind(ready) == ReadyKind::kAddress) {
-    endpoint.data = reinterpret_cast<std::byte*>(ready_address(ready)) + endpoint.offset;
-  } else {
-    resolve_message(work, ref, endpoint);
-  }
+  if (direct) endpoint.data = reinterpret_cast<std::byte*>(ready_address(ready)) + endpoint.offset;
+  else resolve_message(work, ref, endpoint);
+  return true;
+}
+
+// The scalar of a peer whose input is read in place.
+bool HostExecutor::take_scalar(const Ref& ref, Endpoint& endpoint) const {
+  const uint64_t offset = rank_.layout.ready_offset(ref.peer, kLane, kScalarWord);
+  const ReadyWord told{word(rank_.mailbox, offset).load(std::memory_order_acquire),
+                       word(rank_.mailbox, offset + 8).load(std::memory_order_acquire)};
+  if (!ready_matches(told, rank_.uses)) return false;
+  endpoint.scaled = true;
+  endpoint.scalar = ready_scalar(told);
   return true;
 }
 
@@ -305,10 +333,12 @@ void HostExecutor::run_step(const Work& work, const Step& step, uint32_t stream)
   const std::vector<Endpoint>& endpoints = endpoints_[stream];
   const Piece piece = piece_of(work.chunking, step.block, kLane, cursors_[stream].round);
   Movement movement{static_cast<DataType>(work.type), static_cast<ReduceOp>(work.reduce), work.avg_ranks,
-                    (step.flags & kFinal) != 0, piece.count, {}, {}, {}};
+                    (step.flags & kFinal) != 0, piece.count, {}, {}, {}, {}};
+  const bool premultiplied = multiplies(work);
   for (uint32_t k = 0; k < endpoints.size(); ++k) {
     if (endpoints[k].data == nullptr) continue;
-    if (k < step.sources) movement.add_source(endpoints[k].data, (refs[k].flags & kRaw) != 0);
+    const bool raw = premultiplied ? endpoints[k].scaled : (refs[k].flags & kRaw) != 0;
+    if (k < step.sources) movement.add_source(endpoints[k].data, raw, endpoints[k].scalar);
     else movement.add_sink(endpoints[k].data);
   }
   if (movement.sources.size() > 0 && piece.count > 0) move(movement);
@@ -346,6 +376,12 @@ void HostExecutor::tell_ready(const Work& work, const Ref& ref) {
   // pairs with take_ready at the peer
   word(peer, offset).store(ready.half0, std::memory_order_release);
   word(peer, offset + 8).store(ready.half1, std::memory_order_release);
+  if (!input || !multiplies(work)) return;
+  const ReadyWord scalar = make_ready_scalar(rank_.uses, own_scalar(work));
+  const uint64_t beside = rank_.layout.ready_offset(rank_.rank, kLane, kScalarWord);
+  // pairs with take_scalar at the peer
+  word(peer, beside).store(scalar.half0, std::memory_order_release);
+  word(peer, beside + 8).store(scalar.half1, std::memory_order_release);
 }
 
 // A stream that is stuck has resolved its next step.

@@ -79,6 +79,8 @@ class HostExecutor {
     uint64_t bytes = 0;             // of the payload
     uint64_t offset = 0;            // of the payload in the buffer where it lies, if it lies in one
     bool source = false;
+    bool scaled = false;            // PreMulSum: the data lies in a send buffer, of a rank with this
+    uint64_t scalar = 0;
   };
 
   void enter_segment();
@@ -96,6 +98,7 @@ class HostExecutor {
   void resolve_done(const Ref& ref, Endpoint& endpoint) const;
   bool all_arrived(const Work& work, const Step& step, uint32_t stream);
   bool arrived(const Work& work, const Ref& ref, Endpoint& endpoint);
+  bool take_scalar(const Ref& ref, Endpoint& endpoint) const;
   bool take_ready(const Work& work, const Ref& ref, Endpoint& endpoint);
   bool begin_touching(const Work& work, const Step& step);
   void end_touching(const Work& work);

@@ -19,7 +19,8 @@ void copy_bytes(void* sink, const void* source, size_t bytes) {
 
 void move(const Movement& movement) {
   const size_t element = bytes_of(movement.type);
-  const bool scales = movement.op == ReduceOp::kAvg && (movement.raw[0] || movement.final);
+  const bool scales = (movement.op == ReduceOp::kAvg && (movement.raw[0] || movement.final)) ||
+                      (movement.op == ReduceOp::kPreMulSum && movement.raw[0]);
   const bool plain = movement.sources.size() == 1 && !scales;
   if (plain && movement.sinks.size() == 1) {
     copy_bytes(movement.sinks[0], movement.sources[0], movement.count * element);
@@ -39,7 +40,8 @@ void move(const Movement& movement) {
       for (size_t s = 0; s < sources.size(); ++s) {
         sources.set(s, static_cast<const std::byte*>(movement.sources[s]) + offset);
       }
-      reduce_into(reduction, out, {sources.data(), movement.raw.data(), static_cast<uint32_t>(sources.size())}, count);
+      const auto size = static_cast<uint32_t>(sources.size());
+      reduce_into(reduction, out, {sources.data(), movement.raw.data(), size, movement.scalars.data()}, count);
     }
     for (size_t k = 1; k < movement.sinks.size(); ++k) {
       copy_bytes(static_cast<std::byte*>(movement.sinks[k]) + offset, out, count * element);

@@ -41,10 +41,13 @@ struct Movement {
   bool final;
   uint64_t count;      // elements
   SmallList<const void*> sources;
-  SmallList<uint8_t> raw;  // one per source
+  SmallList<uint8_t> raw;       // one per source: it is scaled as it enters …
+  SmallList<uint64_t> scalars;  // … in PreMulSum by this, an element of the type in the lowest bytes
   SmallList<void*> sinks;
 
-  void add_source(const void* source, bool is_raw) { sources.push_back(source), raw.push_back(is_raw); }
+  void add_source(const void* source, bool is_raw, uint64_t scalar = 0) {
+    sources.push_back(source), raw.push_back(is_raw), scalars.push_back(scalar);
+  }
   void add_sink(void* sink) { sinks.push_back(sink); }
 };
 

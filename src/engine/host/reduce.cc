@@ -1,6 +1,9 @@
 #include "engine/host/reduce.h"
 
 #include <array>
+#include <type_traits>
+
+#include "engine/host/elements.h"
 
 namespace talaria {
 namespace {
@@ -33,18 +36,18 @@ const UsableTables& usable_tables() {
 
 template <typename T>
 void divide(void* out, size_t count, uint32_t divisor) {
-  T* values = static_cast<T*>(out);
-  for (size_t i = 0; i < count; ++i) values[i] = static_cast<T>(values[i] / static_cast<int64_t>(divisor));
+  if constexpr (std::is_integral_v<T>) {
+    using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+    T* values = static_cast<T*>(out);
+    for (size_t i = 0; i < count; ++i) values[i] = static_cast<T>(static_cast<Wide>(values[i]) / Wide{divisor});
+  }
 }
 
-void divide_integers(DataType type, void* out, size_t count, uint32_t divisor) {
-  switch (type) {
-    case DataType::kInt8: return divide<int8_t>(out, count, divisor);
-    case DataType::kUint8: return divide<uint8_t>(out, count, divisor);
-    case DataType::kInt32: return divide<int32_t>(out, count, divisor);
-    case DataType::kInt64: return divide<int64_t>(out, count, divisor);
-    default: return;
-  }
+template <typename... Rows>
+void divide_integers(ElementRows<Rows...>, DataType type, void* out, size_t count, uint32_t divisor) {
+  static constexpr void (*kDivide[kDataTypes])(void*, size_t, uint32_t) = {divide<typename Rows::Type>...};
+  static_assert(((kDivide[static_cast<int>(Rows::kType)] == divide<typename Rows::Type>) && ...), "rows in order");
+  kDivide[static_cast<int>(type)](out, count, divisor);
 }
 
 FoldOp fold_of(ReduceOp op, bool floating) {
@@ -52,6 +55,7 @@ FoldOp fold_of(ReduceOp op, bool floating) {
     case ReduceOp::kProd: return FoldOp::kProd;
     case ReduceOp::kMax: return FoldOp::kMax;
     case ReduceOp::kMin: return FoldOp::kMin;
+    case ReduceOp::kPreMulSum: return FoldOp::kPreMulSum;
     case ReduceOp::kAvg: return floating ? FoldOp::kScaledSum : FoldOp::kSum;
     default: return FoldOp::kSum;
   }
@@ -80,7 +84,9 @@ void reduce_with(const ReduceTable& table, const Reduction& reduction, void* out
   }
   const double inverse = average ? inverse_of(reduction.type, reduction.avg_ranks) : 1.0;
   kernel(out, sources, count, inverse);
-  if (average && !floating && reduction.final) divide_integers(reduction.type, out, count, reduction.avg_ranks);
+  if (average && !floating && reduction.final) {
+    divide_integers(AllElements(), reduction.type, out, count, reduction.avg_ranks);
+  }
 }
 
 void reduce_into(const Reduction& reduction, void* out, const FoldSources& sources, size_t count) {

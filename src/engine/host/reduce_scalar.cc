@@ -1,7 +1,8 @@
 // The complete table in plain C++: every type and operator, on any machine.
+#include <cstring>
 #include <type_traits>
 
-#include "engine/host/half.h"
+#include "engine/host/elements.h"
 #include "engine/host/reduce.h"
 
 namespace talaria {
@@ -14,17 +15,11 @@ struct Wide {
   static T load(T value) { return value; }
   static T store(T value) { return value; }
 };
-template <>
-struct Wide<Half> {
+template <SmallFloat T>
+struct Wide<T> {
   using Type = float;
-  static float load(Half value) { return to_float(value); }
-  static Half store(float value) { return to_half(value); }
-};
-template <>
-struct Wide<Bfloat> {
-  using Type = float;
-  static float load(Bfloat value) { return to_float(value); }
-  static Bfloat store(float value) { return to_bfloat(value); }
+  static float load(T value) { return to_float(value); }
+  static T store(float value) { return narrow<T>(value); }
 };
 
 template <typename W>
@@ -69,6 +64,13 @@ W combine(W a, W b) {
   else return add(a, b);
 }
 
+template <typename T>
+typename Wide<T>::Type scalar_at(const FoldSources& sources, uint32_t s) {
+  T scalar;
+  std::memcpy(&scalar, &sources.scalars[s], sizeof(T));
+  return Wide<T>::load(scalar);
+}
+
 template <typename T, FoldOp op>
 void fold(void* out, const FoldSources& sources, size_t count, double inverse) {
   using W = typename Wide<T>::Type;
@@ -76,6 +78,9 @@ void fold(void* out, const FoldSources& sources, size_t count, double inverse) {
     W v = Wide<T>::load(static_cast<const T*>(sources.data[s])[i]);
     if constexpr (op == FoldOp::kScaledSum && std::is_floating_point_v<W>) {
       if (sources.raw[s]) v = v * static_cast<W>(inverse);
+    }
+    if constexpr (op == FoldOp::kPreMulSum) {
+      if (sources.raw[s]) v = Wide<T>::load(Wide<T>::store(multiply(v, scalar_at<T>(sources, s))));
     }
     return v;
   };
@@ -87,32 +92,26 @@ void fold(void* out, const FoldSources& sources, size_t count, double inverse) {
 }
 
 template <typename T>
-void fill(ReduceTable& table, DataType type) {
-  ReduceKernel* row = table.kernels[static_cast<int>(type)];
+void fill(ReduceKernel* row) {
   row[static_cast<int>(FoldOp::kSum)] = fold<T, FoldOp::kSum>;
   row[static_cast<int>(FoldOp::kProd)] = fold<T, FoldOp::kProd>;
   row[static_cast<int>(FoldOp::kMax)] = fold<T, FoldOp::kMax>;
   row[static_cast<int>(FoldOp::kMin)] = fold<T, FoldOp::kMin>;
   row[static_cast<int>(FoldOp::kScaledSum)] = fold<T, FoldOp::kScaledSum>;
+  row[static_cast<int>(FoldOp::kPreMulSum)] = fold<T, FoldOp::kPreMulSum>;
 }
 
-ReduceTable make_table() {
+template <typename... Rows>
+ReduceTable make_table(ElementRows<Rows...>) {
   ReduceTable table{"scalar", {}};
-  fill<int8_t>(table, DataType::kInt8);
-  fill<uint8_t>(table, DataType::kUint8);
-  fill<int32_t>(table, DataType::kInt32);
-  fill<int64_t>(table, DataType::kInt64);
-  fill<Half>(table, DataType::kFloat16);
-  fill<Bfloat>(table, DataType::kBfloat16);
-  fill<float>(table, DataType::kFloat32);
-  fill<double>(table, DataType::kFloat64);
+  (fill<typename Rows::Type>(table.kernels[static_cast<int>(Rows::kType)]), ...);
   return table;
 }
 
 }  // namespace
 
 const ReduceTable* scalar_reduce_table() {
-  static const ReduceTable table = make_table();
+  static const ReduceTable table = make_table(AllElements());
   return &table;
 }
 

@@ -15,9 +15,6 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-const DataType kTypes[] = {DataType::kInt8,    DataType::kUint8,    DataType::kInt32,   DataType::kInt64,
-                           DataType::kFloat16, DataType::kBfloat16, DataType::kFloat32, DataType::kFloat64};
-
 struct Trial {
   Collective collective;
   const char* algorithm;
@@ -36,11 +33,23 @@ Bytes random_input(DataType type, uint64_t count, uint64_t seed) {
     uint64_t bits = random();
     if (type == DataType::kFloat16) bits = (bits & 0x83ffu) | (12 + bits % 6) << 10;
     if (type == DataType::kBfloat16) bits = (bits & 0x807fu) | (124 + bits % 6) << 7;
+    if (type == DataType::kFloat8e4m3) bits = (bits & 0x87u) | (5 + bits % 4) << 3;
+    if (type == DataType::kFloat8e5m2) bits = (bits & 0x83u) | (12 + bits % 6) << 2;
     if (type == DataType::kFloat32) bits = (bits & 0x807fffffu) | (120 + bits % 12) << 23;
     if (type == DataType::kFloat64) bits = (bits & 0x800fffffffffffffu) | (1015 + bits % 12) << 52;
     std::memcpy(&bytes[i * bytes_of(type)], &bits, bytes_of(type));
   }
   return bytes;
+}
+
+// Of each rank; where nothing reads them, too.
+std::vector<uint64_t> random_scalars(const Trial& trial) {
+  std::vector<uint64_t> scalars(trial.nranks);
+  for (uint32_t r = 0; r < trial.nranks; ++r) {
+    const Bytes element = random_input(trial.collective.type, 1, trial.seed + 1000 + r);
+    std::memcpy(&scalars[r], element.data(), element.size());
+  }
+  return scalars;
 }
 
 uint64_t input_count(const Collective& c, uint32_t n) {
@@ -93,11 +102,10 @@ bool run_trial(Communicator& comm, uint32_t rank, const Trial& trial, const Byte
   const Bytes before = out;
   // A buffer that this rank does not use may be null, and stays as it was otherwise.
   const bool null = trial.seed % 2 == 0;
-  if (!submit(comm, c, has_input(c, rank) || !null ? send : nullptr,
-              has_output(c, rank) || !null ? receive : nullptr, nullptr)
-           .ok()) {
-    return false;
-  }
+  const uint64_t scalar = random_scalars(trial)[rank];
+  const Call call{c, has_input(c, rank) || !null ? send : nullptr, has_output(c, rank) || !null ? receive : nullptr,
+                  nullptr, trial.seed % 3 == 0 ? Scalar{0, &scalar} : Scalar{scalar, nullptr}};
+  if (!submit(comm, call).ok()) return false;
   if (!std::equal(expected.begin(), expected.end(), receive)) return false;
   const size_t touched = in_place ? area : expected.size();
   const size_t begin = kGuard + trial.misalignment;
@@ -111,8 +119,10 @@ std::vector<Trial> trials_for(uint32_t nranks, const char* algorithm, Form form,
   for (int o = 0; o < kCollectives; ++o) {
     const auto operation = static_cast<Operation>(o);
     if (!find_algorithm(algorithm)->serves(operation, nranks, form)) continue;
-    for (DataType type : kTypes) {
-      for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg}) {
+    for (int t = 0; t < kDataTypes; ++t) {
+      for (int r = 0; r < kReduceOps; ++r) {
+        const auto type = static_cast<DataType>(t);
+        const auto op = static_cast<ReduceOp>(r);
         if (!reduces(operation) && op != ReduceOp::kSum) continue;
         const uint64_t counts[] = {1, 1 + random() % 40, 1 + random() % 3000, 40000 + random() % 9000};
         for (uint64_t count : counts) {
@@ -147,7 +157,8 @@ std::vector<Expectation> simulate_all(const std::vector<Trial>& trials) {
       if (has_input(c, r)) inputs[r] = random_input(c.type, input_count(c, trial.nranks), trial.seed + r);
     }
     sim::Simulated simulated =
-        sim::simulate({trial.algorithm, c, trial.nranks, trial.form, host_room(trial.nranks)}, inputs);
+        sim::simulate({trial.algorithm, c, trial.nranks, trial.form, host_room(trial.nranks), random_scalars(trial)},
+                      inputs);
     EXPECT_TRUE(simulated.ok) << simulated.text;
     expectations.push_back({trial, std::move(inputs), std::move(simulated.outputs)});
   }

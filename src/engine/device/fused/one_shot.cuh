@@ -85,11 +85,21 @@ __device__ __forceinline__ void join_peers(const DeviceComm& comm, const Work& w
   }
 }
 
+// A word of the send buffer as the other ranks get it: PreMulSum multiplies here.
+template <class Reduce>
+__device__ __forceinline__ uint64_t load_input(const UserPiece& input, uint32_t index, const Scaling& scaling) {
+  const uint64_t word = input.load(index);
+  if constexpr (!Reduce::kMultiplies) return word;
+  Reduce product;
+  product.start(word, true, scaling);
+  return product.finish(false, scaling);
+}
+
 inline constexpr uint32_t kNobody = ~0u;
 
 // `word`: mine on entry, all ranks' in rank order afterwards. Returns the rank an aborted wait was for, else kNobody.
 template <class Reduce>
-__device__ __forceinline__ uint32_t reduce_ranks(const OneShotMemory& memory, const Average& average,
+__device__ __forceinline__ uint32_t reduce_ranks(const OneShotMemory& memory, const Scaling& scaling,
                                                  const uint32_t* abort_word, uint32_t index, uint64_t& word) {
   constexpr uint32_t kAhead = 4;
   Reduce result;
@@ -110,11 +120,11 @@ __device__ __forceinline__ uint32_t reduce_ranks(const OneShotMemory& memory, co
         const OneShotPeer& peer = memory.peers[p];
         if (!await_packet(peer.source + index, peer.source_tag, abort_word, look[j], next)) return p;
       }
-      if (p == 0) result.start(next, true, average);
-      else result.add(next, true, average);
+      if (p == 0) result.start(next, !Reduce::kMultiplies, scaling);
+      else result.add(next, !Reduce::kMultiplies, scaling);
     }
   }
-  word = result.finish(true, average);
+  word = result.finish(true, scaling);
   return kNobody;
 }
 
@@ -150,21 +160,20 @@ __device__ __forceinline__ void one_shot(const DeviceComm& comm, const Work& wor
   const bool misaligned = ((reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % kWordBytes) != 0;
   const UserPiece input{from, bytes, misaligned}, output{to, bytes, misaligned};
   const uint32_t words = packets_of(bytes);
-  const uint64_t early = threadIdx.x < words ? input.load(threadIdx.x) : 0;  // under way while peers are looked up
+  Scaling scaling{};
+  if constexpr (Reduce::kScales) scaling = scaling_of(work);
+  // Under way while peers are looked up.
+  const uint64_t early = threadIdx.x < words ? load_input<Reduce>(input, threadIdx.x, scaling) : 0;
 
   if (threadIdx.x < kWarp) join_peers(comm, work, lane, memory);
   __syncthreads();
   if (memory.failed) return;
   for (uint32_t i = threadIdx.x; i < words; i += blockDim.x) {
-    push_word(memory, i, i == threadIdx.x ? early : input.load(i));
-  }
-  Average average{};
-  if constexpr (Reduce::kAverages) {
-    average = Average{1.0 / work.avg_ranks, 1.0f / static_cast<float>(work.avg_ranks), work.avg_ranks};
+    push_word(memory, i, i == threadIdx.x ? early : load_input<Reduce>(input, i, scaling));
   }
   for (uint32_t i = threadIdx.x; i < words; i += blockDim.x) {
-    uint64_t word = i == threadIdx.x ? early : input.load(i);
-    const uint32_t missing = reduce_ranks<Reduce>(memory, average, comm.abort_word, i, word);
+    uint64_t word = i == threadIdx.x ? early : load_input<Reduce>(input, i, scaling);
+    const uint32_t missing = reduce_ranks<Reduce>(memory, scaling, comm.abort_word, i, word);
     if (missing != kNobody) {
       const WaitSite site{lane, work.plan.streams[0].first + 1, work.sequence};
       record_fault(comm.fault, site, FaultReason::kAborted, missing, Place::kInbox);

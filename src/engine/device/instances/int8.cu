@@ -41,6 +41,14 @@ __global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Avg_i8_Packet(con
 __global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Avg_i8_Bulk(const __grid_constant__ Batch batch) {
   run<Bulk, Reduction<ReduceOp::kAvg>>(batch);
 }
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_PreMulSum_i8_Packet(
+    const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kPreMulSum>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_PreMulSum_i8_Bulk(
+    const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kPreMulSum>>(batch);
+}
 
 }  // extern "C"
 }  // namespace talaria::device

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "emulated/cuda.h"
+#include "engine/float8.h"
 
 namespace talaria::ptx {
 
@@ -52,6 +53,21 @@ inline uint32_t floats_to_halves(float low, float high) {
 }
 inline uint32_t floats_to_bfloats(float low, float high) {
   return float_to_bfloat(low) | static_cast<uint32_t>(float_to_bfloat(high)) << 16;
+}
+
+struct FloatPair {
+  float low;
+  float high;
+};
+template <class Format>
+FloatPair float8s_to_floats(uint16_t bits) {
+  return {std::bit_cast<float>(float32_from_float8<Format>(bits & 0xff)),
+          std::bit_cast<float>(float32_from_float8<Format>(bits >> 8))};
+}
+template <class Format>
+uint16_t floats_to_float8s(FloatPair pair) {
+  return static_cast<uint16_t>(float8_from_float32<Format>(std::bit_cast<uint32_t>(pair.low)) |
+                               float8_from_float32<Format>(std::bit_cast<uint32_t>(pair.high)) << 8);
 }
 
 }  // namespace talaria::ptx

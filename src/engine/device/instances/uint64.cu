@@ -1,0 +1,54 @@
+// Kernels that reduce uint64.
+#include "engine/device/interpreter.cuh"
+
+namespace talaria::device {
+namespace {
+
+template <ReduceOp kOp>
+using Reduction = Reducer<uint64_t, kOp>;
+
+}  // namespace
+
+extern "C" {
+
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Sum_u64_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kSum>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Sum_u64_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kSum>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Prod_u64_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kProd>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Prod_u64_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kProd>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Max_u64_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kMax>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Max_u64_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kMax>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Min_u64_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kMin>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Min_u64_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kMin>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Avg_u64_Packet(const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kAvg>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_Avg_u64_Bulk(const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kAvg>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_PreMulSum_u64_Packet(
+    const __grid_constant__ Batch batch) {
+  run<Packet, Reduction<ReduceOp::kPreMulSum>>(batch);
+}
+__global__ void __launch_bounds__(512, 2) ncclDevKernel_Reduce_PreMulSum_u64_Bulk(
+    const __grid_constant__ Batch batch) {
+  run<Bulk, Reduction<ReduceOp::kPreMulSum>>(batch);
+}
+
+}  // extern "C"
+}  // namespace talaria::device

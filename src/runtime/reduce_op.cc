@@ -32,8 +32,8 @@ Status ReduceOperators::unknown(int handle) const {
                 traits_of(static_cast<ReduceOp>(handle)).name);
   }
   return fail(Code::kInvalidArgument,
-              "{} is no reduction of this communicator (0..{}, or one that ncclRedOpCreatePreMulSum made on it)", handle,
-              kBuiltinReduceOps - 1);
+              "{} is no reduction of this communicator (0..{}, or one that ncclRedOpCreatePreMulSum made on it)",
+              handle, kBuiltinReduceOps - 1);
 }
 
 }  // namespace talaria

@@ -75,8 +75,9 @@ inline Status submit(Communicator& comm, const Collective& collective, const voi
   return submit(comm, Call{collective, input, output, stream});
 }
 
-// --- reductions of a communicator's own. Handles are those of the C API, and no builtin's. What is started with one may
-// still run when it is destroyed. kInvalidArgument for handles that this communicator did not make, or for another type.
+// --- reductions of a communicator's own. Handles are those of the C API, and no builtin's. What is started with one
+// may still run when it is destroyed. kInvalidArgument for handles that this communicator did not make, or for another
+// type.
 Result<int> create_pre_mul_sum(Communicator& comm, DataType type, const Scalar& scalar);
 Status destroy_reduction(Communicator& comm, int handle);
 Result<Scalar> scalar_of(Communicator& comm, int handle, DataType type);

@@ -3,8 +3,8 @@
 // A step reduces its sources left to right. f16, bf16 and the 8-bit types accumulate in f32 and are rounded to nearest
 // even once per step; f32 and f64 are plain; integers wrap, in products too. Avg scales floating sources by 1/n where
 // they are raw and divides integers by n where the step is final. PreMulSum multiplies a source that comes from a send
-// buffer by its rank's scalar, and rounds the product to the type. Shared by the simulator and the oracle; deliberately shares
-// nothing with the engines.
+// buffer by its rank's scalar, and rounds the product to the type. Shared by the simulator and the oracle; deliberately
+// shares nothing with the engines.
 #pragma once
 
 #include <algorithm>

@@ -14,11 +14,26 @@ Operand raw_input(const std::vector<Bytes>& inputs, const OracleRules& rules, si
           scaled ? reinterpret_cast<const std::byte*>(&rules.scalars[rank]) : nullptr};
 }
 
-// Around the ring from rank `start` on, one rounding a hop.
+// The rank at which the ring starts to sum a block.
+uint64_t first_rank(const Collective& collective, uint64_t block) {
+  switch (collective.operation) {
+    case Operation::kReduceScatter: return block + 1;
+    case Operation::kReduce: return static_cast<uint64_t>(collective.root) + 1;
+    default: return block;
+  }
+}
+
+// Elements of one of the ring's blocks.
+uint64_t block_of(const Collective& collective, const OracleRules& rules) {
+  return collective.operation == Operation::kReduceScatter ? collective.count : rules.block_elements;
+}
+
+// Around the ring, one rounding a hop.
 void reduce_around(const Collective& collective, const std::vector<Bytes>& inputs, const OracleRules& rules,
-                   uint64_t index, uint64_t start, std::byte* out) {
+                   uint64_t index, std::byte* out) {
   const uint32_t n = static_cast<uint32_t>(inputs.size());
   const size_t size = bytes_of(collective.type);
+  const uint64_t start = first_rank(collective, index / block_of(collective, rules));
   const Reduction reduction{collective.type, collective.reduce, n};
   std::byte partial[8];
   for (uint32_t hop = 0; hop < n; ++hop) {
@@ -43,25 +58,14 @@ void reduce_in_rank_order(const Collective& collective, const std::vector<Bytes>
                out);
 }
 
-// The rank at which the ring starts to sum a block.
-uint64_t first_rank(const Collective& collective, uint64_t block) {
-  switch (collective.operation) {
-    case Operation::kReduceScatter: return block + 1;
-    case Operation::kReduce: return static_cast<uint64_t>(collective.root) + 1;
-    default: return block;
-  }
-}
-
 Bytes reduced(const Collective& collective, const std::vector<Bytes>& inputs, const OracleRules& rules) {
   const size_t size = bytes_of(collective.type);
   const uint64_t elements = inputs[0].size() / size;
-  const bool scatter = collective.operation == Operation::kReduceScatter;
-  const uint64_t block = scatter ? collective.count : rules.block_elements;
   Bytes result(inputs[0].size());
   for (uint64_t i = 0; i < elements; ++i) {
     std::byte* out = result.data() + i * size;
     if (rules.order == AdditionOrder::kRanks) reduce_in_rank_order(collective, inputs, rules, i, out);
-    else reduce_around(collective, inputs, rules, i, first_rank(collective, i / block), out);
+    else reduce_around(collective, inputs, rules, i, out);
   }
   return result;
 }

@@ -86,7 +86,7 @@ __device__ __forceinline__ uint32_t floats_to_bfloats(float low, float high) {
   return bits;
 }
 
-// Two 8-bit floats (engine/float8.h), `low` in the lower byte; the type is told by its format. GPUs before sm_89 have no
+// Two 8-bit floats (engine/float8.h), `low` in the lower byte; its format tells the type. GPUs before sm_89 have no
 // instruction for them.
 struct FloatPair {
   float low;

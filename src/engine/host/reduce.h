@@ -1,10 +1,10 @@
 // Element-wise reduction of several sources on the CPU: the arithmetic half of the host engine.
 //
 // One rule for every instruction set, equal bit for bit to the device code and to the simulator: sources are folded
-// left to right; the 16-bit and 8-bit floating types accumulate in f32 and round once; integers wrap; Max is (a != a ? b : b != b ? a :
-// a < b ? b : a), Min the same with b < a. Avg multiplies each raw source of a floating type by 1/n as it enters and
-// divides integers by n, truncating, when the result is final. PreMulSum multiplies each raw source by its rank's
-// scalar as it enters, and rounds the product to the type.
+// left to right; 16-bit and 8-bit floating types accumulate in f32 and round once; integers wrap; Max is
+// (a != a ? b : b != b ? a : a < b ? b : a), Min the same with b < a. Avg multiplies each raw source of a floating type
+// by 1/n as it enters and divides integers by n, truncating, when the result is final. PreMulSum multiplies each raw
+// source by its rank's scalar as it enters, and rounds the product to the type.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // Entry points that create, end and question communicators.
 #include <bit>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -127,8 +128,15 @@ ncclResult_t pncclCommRevoke(ncclComm_t, int) {
   return guarded("CommRevoke", [] { return not_supported("ncclCommRevoke"); });
 }
 
-ncclResult_t pncclCommSplit(ncclComm_t, int, int, ncclComm_t* newcomm, ncclConfig_t*) {
-  return refuse_new_communicator("ncclCommSplit", newcomm);
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
+  return guarded_in_group("CommSplit", [&]() -> Status {
+    TRY(check_pointer(newcomm, "CommSplit", "newcomm"));
+    *newcomm = nullptr;
+    Communicator* parent = TRY(communicator_of(comm, "CommSplit"));
+    std::optional<InitOptions> options;
+    if (config != nullptr) options = TRY(read_init_options(config));
+    return split(*parent, color, key, options, communicators_of(newcomm));
+  });
 }
 
 ncclResult_t pncclCommShrink(ncclComm_t, int*, int, ncclComm_t* newcomm, ncclConfig_t*, int) {

@@ -20,12 +20,61 @@ int wish(int configured, int64_t variable) {
 
 }  // namespace
 
-Status Communicator::init(std::span<const UniqueId> ids, const InitOptions& options, Config config) {
+class Communicator::Birth {
+ public:
+  Birth(Communicator& parent, Communicator& child) : parent_(parent) {
+    const std::lock_guard lock(parent_.child_mutex_);
+    parent_.child_ = &child;
+    if (parent_.aborted_.load()) child.abort();
+  }
+  ~Birth() {
+    const std::lock_guard lock(parent_.child_mutex_);
+    parent_.child_ = nullptr;
+  }
+  Birth(const Birth&) = delete;
+  Birth& operator=(const Birth&) = delete;
+
+ private:
+  Communicator& parent_;
+};
+
+Status Communicator::init_by_split(Communicator& parent, const SplitRequest& request,
+                                   const std::optional<InitOptions>& options) {
+  const Birth birth(parent, *this);
+  Seat seat;
+  InitOptions wanted;
+  Config config;
+  {
+    const Use use(parent);  // not longer: an abort of the parent need not wait for the child
+    OutOfBand* channel = TRY(parent.channel_for_child());
+    config = parent.resources_->config;
+    wanted = options.value_or(parent.resources_->options);
+    seat = TRY(seat_by_color(*channel, request, config));
+  }
+  return seat.nranks == 0 ? Status() : init(seat, wanted, std::move(config));
+}
+
+Result<OutOfBand*> Communicator::channel_for_child() {
+  if (released() || !ready()) {
+    return fail(Code::kInvalidArgument, "comm {} is not usable", static_cast<const void*>(this));
+  }
+  TRY(refuse_after_fault());
+  if (aborted_.load()) {
+    return fail(Code::kRemote, "comm {} rank {} was aborted: it makes no more communicators",
+                static_cast<const void*>(this), rank_);
+  }
+  return resources_->oob.get();
+}
+
+Status Communicator::init(const Seat& seat, const InitOptions& options, Config config) {
+  rank_ = seat.rank;
+  nranks_ = seat.nranks;
   resources_ = std::make_unique<Resources>(this);
+  resources_->options = options;
   resources_->config = std::move(config);
   log_set_device(device_);
   if (rank_ == 0) log_once(LogLevel::kVersion, kLogAll, fmt::format("NCCL version {}", kVersionText));
-  const Status status = connect(ids, options);
+  const Status status = connect(seat.ids);
   if (!status.ok()) {
     set_async_error(status.code());
     return status;
@@ -36,9 +85,10 @@ Status Communicator::init(std::span<const UniqueId> ids, const InitOptions& opti
   return Status();
 }
 
-Status Communicator::connect(std::span<const UniqueId> ids, const InitOptions& options) {
+Status Communicator::connect(std::span<const UniqueId> ids) {
   Resources& mine = *resources_;
   const Config& config = mine.config;
+  const InitOptions& options = mine.options;
   mine.oob = TRY(rendezvous(ids, rank_, nranks_, config, aborted_));
   mine.engine = kind() == EngineKind::kHost ? make_host_engine(config) : TRY(make_device_engine(config, device_));
   // A rank that fails still takes part, saying so or with an empty card: the others learn of it instead of waiting.
@@ -97,6 +147,10 @@ void Communicator::release() {
 void Communicator::abort() {
   aborted_.store(true, std::memory_order_release);
   set_async_error(Code::kInternal);
+  {
+    const std::lock_guard lock(child_mutex_);
+    if (child_ != nullptr) child_->abort();
+  }
   if (!ready() || resources_ == nullptr) return;
   resources_->oob->say_goodbye(Departure::kAborted);
   resources_->engine->abort();

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "base/os.h"
 #include "base/os.h"
 #include "bootstrap/out_of_band.h"
+#include "runtime/child.h"
 #include "runtime/engine.h"
 #include "runtime/reduce_op.h"
 #include "runtime/runtime.h"
@@ -25,10 +28,14 @@ namespace talaria {
 
 class Communicator {
  public:
-  Communicator(uint32_t rank, uint32_t nranks, int device) : rank_(rank), nranks_(nranks), device_(device) {}
+  // `device`: CUDA ordinal, -1 for a CPU rank.
+  explicit Communicator(int device) : device_(device) {}
 
-  // --- init
-  Status init(std::span<const UniqueId> ids, const InitOptions& options, Config config);
+  // --- init, by one of these. Blocks until all ranks of the communicator are there.
+  Status init(const Seat& seat, const InitOptions& options, Config config);
+  // By a split of `parent`, which every rank of that takes part in. Without `options` as the parent was made. Success
+  // without being ready(): this rank wants no communicator.
+  Status init_by_split(Communicator& parent, const SplitRequest& request, const std::optional<InitOptions>& options);
 
   // --- operations: plans and binds `calls` (one group's, in order) into submissions for the engine.
   Result<std::vector<Submission>> bind(const std::vector<Call>& calls);
@@ -107,6 +114,7 @@ class Communicator {
 
   struct Resources {
     explicit Resources(const void* owner) : operators(owner) {}
+    InitOptions options;
     Config config;
     std::unique_ptr<OutOfBand> oob;
     std::unique_ptr<Engine> engine;
@@ -116,7 +124,11 @@ class Communicator {
     ReduceOperators operators;
   };
 
-  Status connect(std::span<const UniqueId> ids, const InitOptions& options);
+  Status connect(std::span<const UniqueId> ids);
+  // The channel to the other ranks, for making a child; refuses where no operation could start. The caller holds a use.
+  Result<OutOfBand*> channel_for_child();
+  // While it lives, an abort of the parent aborts the child that is being made.
+  class Birth;
   // Names the rank whose fault ended this communicator, if one did.
   Status refuse_after_fault() const;
   Result<Work> bind_call(const Call& call);
@@ -126,9 +138,9 @@ class Communicator {
 
   uint64_t magic_ = kMagic;
   const ForkMark home_;
-  const uint32_t rank_;
-  const uint32_t nranks_;
-  const int device_;  // CUDA ordinal, -1 for a CPU rank
+  uint32_t rank_ = 0;  // as nranks_ set once, by init
+  uint32_t nranks_ = 0;
+  const int device_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> released_{false};
   std::atomic<bool> aborted_{false};
@@ -140,6 +152,8 @@ class Communicator {
   uint64_t sequence_ = 0;
   std::atomic<bool> compares_calls_{false};
   uint64_t compared_ = 0;
+  std::mutex child_mutex_;         // guards child_
+  Communicator* child_ = nullptr;  // being made
   std::unique_ptr<Resources> resources_;
   Communicator* next_released_ = nullptr;  // shells stay reachable, so that leak checkers see them as kept
   uint64_t end_magic_ = kMagic;

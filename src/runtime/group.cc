@@ -19,6 +19,21 @@ Status run_kind(std::vector<Submission>& submissions, EngineKind kind) {
   return mine.empty() ? Status() : mine.front()->engine->run(mine);
 }
 
+// Jobs that take turns.
+using Line = std::vector<InitJob*>;
+
+std::vector<Line> in_lines(std::vector<InitJob>& jobs) {
+  std::vector<Line> lines;
+  for (InitJob& job : jobs) {
+    auto line = std::ranges::find_if(lines, [&](const Line& other) {
+      return job.parent != nullptr && other.front()->parent == job.parent;
+    });
+    if (line == lines.end()) line = lines.insert(lines.end(), Line());
+    line->push_back(&job);
+  }
+  return lines;
+}
+
 }  // namespace
 
 Group& Group::current() {
@@ -39,26 +54,30 @@ Status Group::end() {
   return compared ? run_compared(calls, run_calls) : run_calls(calls);
 }
 
-// Ranks wait for each other inside init, so each needs a thread. One that fails ends the others.
+// Ranks wait for each other inside init, so each line needs a thread. One that fails ends the others.
 Status Group::run_inits(std::vector<InitJob> jobs) {
-  std::vector<Status> results(jobs.size());
+  const std::vector<Line> lines = in_lines(jobs);
+  std::vector<Status> results(lines.size());
   std::atomic<const Status*> failed{nullptr};  // the first in time: the others may only have been ended by it
   const auto run = [&](size_t i) {
-    results[i] = jobs[i].comm->init(jobs[i].ids, jobs[i].options, jobs[i].config);
+    for (InitJob* job : lines[i]) {
+      results[i] = job->make(*job->comm);
+      if (!results[i].ok()) break;
+    }
     if (results[i].ok()) return;
     const Status* none = nullptr;
     failed.compare_exchange_strong(none, &results[i]);
     for (const InitJob& job : jobs) job.comm->abort();
   };
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < jobs.size(); ++i) {
+  for (size_t i = 1; i < lines.size(); ++i) {
     try {
       threads.emplace_back([&run, i] {
         set_thread_name("talaria-init");
         run(i);
       });
     } catch (const std::system_error& error) {
-      results[i] = fail(Code::kSystem, "no thread for init {} of {}: {}", i + 1, jobs.size(), error.what());
+      results[i] = fail(Code::kSystem, "no thread for init {} of {}: {}", i + 1, lines.size(), error.what());
       failed = &results[i];
       for (const InitJob& job : jobs) job.comm->abort();
       break;
@@ -67,7 +86,7 @@ Status Group::run_inits(std::vector<InitJob> jobs) {
   if (!jobs.empty()) run(0);
   for (std::thread& thread : threads) thread.join();
 
-  for (InitJob& job : jobs) *job.out = failed == nullptr ? job.comm.release() : nullptr;
+  for (InitJob& job : jobs) *job.out = failed == nullptr && job.comm->ready() ? job.comm.release() : nullptr;
   return failed == nullptr ? Status() : *failed.load();
 }
 

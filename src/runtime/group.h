@@ -1,9 +1,11 @@
 // Group: what one thread has started between ncclGroupStart and the matching ncclGroupEnd.
 //
-// Thread-local by the API's definition. Inits of a group run side by side, each on a thread of its own; operations are
+// Thread-local by the API's definition. Inits of a group run side by side, each on a thread of its own (children of
+// one parent take turns, in the order of the calls, which is the same on all ranks); operations are
 // bound per communicator and handed to the engines together, so that one thread can drive many ranks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,9 +18,9 @@ namespace talaria {
 struct InitJob {
   Communicator** out;
   std::unique_ptr<Communicator> comm;
-  std::vector<UniqueId> ids;  // one root each
-  InitOptions options;
-  Config config;
+  // Makes it ready, or leaves it as it is where the rank gets none.
+  std::function<Status(Communicator&)> make;
+  Communicator* parent = nullptr;  // null: made by unique ids
 };
 
 class Group {

@@ -37,6 +37,11 @@ Status check_devices(int ndev, const int* devices, int visible) {
   return Status();
 }
 
+InitJob init_job(Communicator** out, int device, const Seat& seat, const InitOptions& options, const Config& config) {
+  return {out, std::make_unique<Communicator>(device),
+          [=](Communicator& comm) { return comm.init(seat, options, config); }};
+}
+
 // Runs `action` as a group of its own, or as part of the caller's.
 template <typename Action>
 Status grouped(Action action) {
@@ -62,8 +67,8 @@ Status init_rank(Communicator** out, int nranks, std::vector<UniqueId> ids, int 
     TRY(check_place(nranks, rank));
     const Config config = read_reported_config();
     const int device = visible_devices(config) > 0 ? TRY(current_device()) : kHostDevice;
-    group.add(InitJob{out, std::make_unique<Communicator>(rank, nranks, device), std::move(ids), options,
-                      config});
+    const Seat seat{static_cast<uint32_t>(rank), static_cast<uint32_t>(nranks), std::move(ids)};
+    group.add(init_job(out, device, seat, options, config));
     return Status();
   });
 }
@@ -78,8 +83,22 @@ Status init_all(Communicator** out, int ndev, const int* devices) {
   return grouped([&](Group& group) -> Status {
     for (int i = 0; i < ndev; ++i) {
       const int device = visible == 0 ? kHostDevice : devices == nullptr ? i : devices[i];
-      group.add(InitJob{out + i, std::make_unique<Communicator>(i, ndev, device), {id}, InitOptions{}, config});
+      const Seat seat{static_cast<uint32_t>(i), static_cast<uint32_t>(ndev), {id}};
+      group.add(init_job(out + i, device, seat, InitOptions{}, config));
     }
+    return Status();
+  });
+}
+
+Status split(Communicator& parent, int color, int key, const std::optional<InitOptions>& options, Communicator** out) {
+  *out = nullptr;
+  if (parent.kind() == EngineKind::kDevice) {
+    return fail(Code::kInvalidUsage, "ncclCommSplit: communicators of GPU ranks cannot be split yet");
+  }
+  return grouped([&](Group& group) -> Status {
+    group.add(InitJob{out, std::make_unique<Communicator>(parent.device()),
+                      [=, &parent](Communicator& comm) { return comm.init_by_split(parent, {color, key}, options); },
+                      &parent});
     return Status();
   });
 }

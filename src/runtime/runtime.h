@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct InitOptions {
 Status init_rank(Communicator** out, int nranks, std::vector<UniqueId> ids, int rank, const InitOptions& options);
 // One communicator per entry of `devices` (null: 0..ndev-1) in this process. Always blocking.
 Status init_all(Communicator** out, int ndev, const int* devices);
+// Collective over `parent`: one communicator per color, ordered by key, then by rank. Null for color -1. Without
+// `options` the child is made as the parent was.
+Status split(Communicator& parent, int color, int key, const std::optional<InitOptions>& options, Communicator** out);
 Status finalize(Communicator& comm);
 Status destroy(Communicator* comm);  // frees it
 Status abort(Communicator* comm);    // frees it; callable from any thread while other calls are in flight

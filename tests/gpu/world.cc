@@ -45,6 +45,11 @@ std::unique_ptr<World> World::create(uint32_t nranks) {
   ncclUniqueId id;
   if (!succeeded(ncclGetUniqueId(&id), "ncclGetUniqueId")) return nullptr;
   auto world = std::make_unique<World>();
+  for (int device = 0; device < gpu_count(); ++device) {
+    auto context = PrimaryContext::retain(device);
+    if (!context.ok()) return nullptr;
+    world->contexts_.push_back(*context);
+  }
   for (uint32_t r = 0; r < nranks; ++r) {
     world->ranks_.push_back(Rank{r, nranks, nullptr, static_cast<int>(r) % gpu_count(), nullptr});
   }

@@ -47,6 +47,8 @@ class World {
   void break_up();
 
  private:
+  // As the CUDA runtime does for its clients: streams and buffers outlive the communicators.
+  std::vector<std::shared_ptr<PrimaryContext>> contexts_;
   std::vector<Rank> ranks_;
   std::atomic<bool> broken_{false};
 };

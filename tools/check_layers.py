@@ -28,7 +28,7 @@ ALLOWED = {
     "transport": {"base", "service", "schedule/step.h"},
     "zerocopy": {"base", "service", "transport", "schedule/step.h"},
     "engine": {"base", "schedule/step.h", "schedule/chunking.h", "schedule/collective.h", "transport/peer.h",
-               "transport/put.h", "transport/ready.h", "zerocopy/window_view.h"},
+               "transport/cross_memory.h", "transport/put.h", "transport/ready.h", "zerocopy/window_view.h"},
     "runtime": {"base", "bootstrap", "topology", "schedule", "service", "transport", "zerocopy", "engine"},
     "api": {"base", "runtime", "schedule/collective.h"},
 }

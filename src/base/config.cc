@@ -63,6 +63,8 @@ const ConfigRow kRows[] = {
      "1 orders replays of a graph with eager calls and other graphs of the same communicator"},
     {"TALARIA_DEVICE", &Config::device, "", "host runs every rank on the CPU even where GPUs are visible"},
     {"TALARIA_FUSED", &Config::fused, "1", "0 interprets every plan on GPUs instead of using hand-fused kernel paths"},
+    {"TALARIA_CROSS_MEMORY", &Config::cross_memory, "1",
+     "0 on any CPU rank: large data goes through shared memory, not straight between the buffers of two processes"},
     {"TALARIA_FAULT", &Config::fault, "",
      "test hook: flip inverts one bit of every result of rank 0, stage denies direct access to odd CPU ranks,"
      " version claims other plans than the other ranks have"},

@@ -26,7 +26,7 @@ struct Config {
   int64_t init_timeout_sec, timeout_sec, enable_version_check;
   std::string check_mode;
   int64_t shm_disable, socket_nthreads, nsocks_per_thread, socket_sndbuf, socket_rcvbuf, link_timeout_sec;
-  int64_t multi_rank_gpu_enable, max_ctas, min_ctas, graph_mixing_support, fused;
+  int64_t multi_rank_gpu_enable, max_ctas, min_ctas, graph_mixing_support, fused, cross_memory;
   std::string algorithms, protocols;
   std::string device, fault;
 };

@@ -111,6 +111,7 @@ Status Communicator::connect(std::span<const UniqueId> ids) {
   TRY(mine.engine->connect(cards, *mine.oob));
   agreement.limits.form = mine.engine->form();
   compares_calls_ = kind() == EngineKind::kHost && nranks_ > 1 && config.check_mode == "DEBUG_GLOBAL";
+  agreement.limits.direct_bytes = mine.engine->direct_bytes();
   mine.planner = std::make_unique<Planner>(rank_, TRY(agree_on_selection(agreement.limits, config, *mine.oob)),
                                            agreement.rooms);
   return Status();

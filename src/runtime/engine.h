@@ -34,6 +34,7 @@ struct RankCard {
   int32_t process;             // process id in its own PID namespace, 0: not told
   uint32_t cores;              // that the thread which set the rank up may use
   uint64_t core_set;           // equal where the cores are the same
+  uint64_t nonce_address, nonce;  // a random number in the process's private memory and where it lies, for probes
   std::byte mailbox_handle[64];  // CUDA IPC handle, or the name of a shared-memory object
 };
 
@@ -61,6 +62,8 @@ class Engine {
   virtual Status connect(std::span<const RankCard> cards, OutOfBand& oob) = 0;
   // May user buffers be reached in place (Form::kDirect)? Valid after connect(), equal on all ranks.
   virtual Form form() const = 0;
+  // From which block size on that is worth its waits. The same.
+  virtual uint64_t direct_bytes() const { return 0; }
   // Carries out all submissions; each belongs to an engine of this kind. CPU ranks: complete on return. GPU ranks:
   // enqueued on the submission's stream on return.
   virtual Status run(std::span<Submission* const> submissions) = 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "bootstrap/pairs.h"
 #include "runtime/reach.h"
 #include "runtime/wait_report.h"
+#include "transport/cross_memory.h"
 
 namespace talaria {
 namespace {
@@ -60,6 +62,11 @@ class Backoff {
   double looked_usec_ = 0;  // 0: not since the last reset
 };
 
+constexpr double kRingUsec = 5e5;  // so long the ring may take to tell what it knows
+
+// A block below this goes faster through shared memory than by a system call and the waits of the direct form.
+constexpr uint64_t kCrossMemoryBytes = 32u << 10;
+
 }  // namespace
 
 HostEngine::HostEngine(const Config& config) : config_(config), executor_(rank_) {}
@@ -79,6 +86,9 @@ Result<RankCard> HostEngine::open(uint32_t rank, const MailboxLayout& layout) {
   card.kind = EngineKind::kHost;
   card.device = -1;
   card.process = getpid();
+  nonce_ = random_u64();
+  card.nonce = nonce_;
+  card.nonce_address = reinterpret_cast<uint64_t>(&nonce_);
   const UsableCores cores = usable_cores();
   card.cores = cores.count;
   card.core_set = cores.set;
@@ -104,6 +114,10 @@ Result<SharedMemory> HostEngine::make_mailbox(size_t bytes) const {
 
 Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
   const RankCard& mine = cards[rank_.rank];
+  for (const RankCard& card : cards) {
+    const bool visible = card.process != 0 && card.process_hash == process_hash_of(card.process);
+    processes_.push_back(visible && card.process_hash != mine.process_hash ? card.process : 0);
+  }
   std::vector<bool> opened(cards.size());
   const Status status = map_peers(cards, opened);
   Result<Reach> agreed = agree_on_reach(oob, status, opened);
@@ -111,21 +125,41 @@ Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
   mailbox_.unlink_name();
   TRY(agreed.status());
   if (!agreed->everyone) TRY(link_peers(agreed->mapped, oob));
-  const bool one_process = std::all_of(cards.begin(), cards.end(), [&](const RankCard& card) {
-    return card.process_hash == mine.process_hash && card.host_hash == mine.host_hash;
-  });
-  form_ = one_process ? Form::kDirect : Form::kStaged;
+  TRY(agree_on_form(cards, agreed->everyone, oob));
   crowded_ = std::ranges::count_if(cards, [&](const RankCard& card) {
     return card.host_hash == mine.host_hash && card.core_set == mine.core_set;
   }) > mine.cores;
   missed_.resize(cards.size());
   ended_since_.resize(cards.size());
-  for (const RankCard& card : cards) {
-    const bool visible = card.process != 0 && card.process_hash == process_hash_of(card.process);
-    processes_.push_back(visible && card.process_hash != mine.process_hash ? card.process : 0);
-  }
   oob_ = &oob;
   return Status();
+}
+
+Status HostEngine::agree_on_form(std::span<const RankCard> cards, bool all_mapped, OutOfBand& oob) {
+  const int32_t mine = all_mapped && reaches_buffers(cards) ? 1 : 0;
+  const std::vector<int32_t> all = TRY(oob.all_gather_value(mine));
+  const auto elsewhere = [&](const RankCard& card) { return card.process_hash != cards[rank_.rank].process_hash; };
+  form_ = std::ranges::count(all, 0) == 0 ? Form::kDirect : Form::kStaged;
+  direct_bytes_ = std::ranges::any_of(cards, elsewhere) ? kCrossMemoryBytes : 0;
+  return Status();
+}
+
+bool HostEngine::reaches_buffers(std::span<const RankCard> cards) {
+  const RankCard& mine = cards[rank_.rank];
+  for (uint32_t p = 0; p < cards.size(); ++p) {
+    if (cards[p].process_hash == mine.process_hash) continue;
+    const auto refuse = [&](const char* why) {
+      log_info(kLogInit, "rank {} stages what it exchanges with rank {} of process {}: {}", rank_.rank, p,
+               cards[p].process, why);
+      return false;
+    };
+    if (config_.cross_memory == 0) return refuse("TALARIA_CROSS_MEMORY=0");
+    if (processes_[p] == 0) return refuse("that process is not visible in this PID namespace");
+    const int error = cross_memory::probe(processes_[p], cards[p].nonce_address, cards[p].nonce);
+    if (error != 0) return refuse(strerror(error));
+    rank_.peers[p].process = processes_[p];
+  }
+  return true;
 }
 
 Status HostEngine::map_peers(std::span<const RankCard> cards, std::vector<bool>& opened) {
@@ -216,8 +250,9 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
   for (Submission* submission : submissions) {
     auto* engine = static_cast<HostEngine*>(submission->engine);
     if (!engine->health().ok()) return fail(Code::kRemote, "an operation of rank {} was aborted", engine->rank_.rank);
-    if (config_.fault == "stage" && engine->rank_.rank % 2 == 1) {
-      for (Work& work : submission->works) work.staged = 3;
+    for (Work& work : submission->works) {
+      if (config_.fault == "stage" && engine->rank_.rank % 2 == 1) work.staged = 3;
+      else if (work.direct && engine->direct_bytes_ > 0) engine->stage_unreachable(work);
     }
     engine->executor_.begin(submission->works);
   }
@@ -251,14 +286,29 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
   }
 }
 
+void HostEngine::stage_unreachable(Work& work) {
+  const Chunking& chunking = work.chunking;
+  const size_t element = bytes_of(static_cast<DataType>(work.type));
+  const auto bytes = [&](uint64_t stride) {
+    return (stride == 0 ? chunking.block_elements : chunking.total_elements) * element;
+  };
+  if (!cross_memory::reachable(work.input, bytes(chunking.input_stride))) work.staged |= 1;
+  if (!cross_memory::reachable(work.output, bytes(chunking.output_stride))) work.staged |= 2;
+}
+
 // Nothing has moved for a while: is somebody gone who is waited for?
 Status HostEngine::check_peers(std::span<Submission* const> submissions) {
   for (Submission* submission : submissions) {
     auto* engine = static_cast<HostEngine*>(submission->engine);
     const std::optional<Departed> departed = engine->hopeless();
-    if (!departed) continue;
+    if (!departed && !engine->is_denied()) continue;
     const std::string wait = engine->describe_wait();
+    const Unreached unreached = engine->executor_.unreached();
     leave_half_done(submissions);
+    if (!departed) {
+      return fail(Code::kSystem, "rank {} cannot reach a buffer of process {} {}: {} (is all of it mapped?)",
+                  engine->rank_.rank, unreached.process, wait, strerror(unreached.error));
+    }
     return fail(Code::kRemote, "rank {} was left {}: {}", engine->rank_.rank, wait,
                 engine->describe_departed(*departed));
   }
@@ -298,6 +348,16 @@ std::optional<Departed> HostEngine::hopeless() {
   }
   for (const HostWait& wait : waits) missed_[wait.peer] = whereabouts(wait.peer) != Departure::kPresent;
   return std::nullopt;
+}
+
+bool HostEngine::is_denied() {
+  const int error = executor_.unreached().error;
+  if (error == 0 || error == ESRCH || executor_.done()) {
+    denied_since_ = 0;
+    return false;
+  }
+  if (denied_since_ == 0) denied_since_ = now_usec();
+  return now_usec() - denied_since_ >= kRingUsec;
 }
 
 // The end of a process is seen also when the ring does not tell: when the ranks between do not wait just now, or a

@@ -22,6 +22,7 @@ class HostEngine final : public Engine {
   Result<RankCard> open(uint32_t rank, const MailboxLayout& layout) override;
   Status connect(std::span<const RankCard> cards, OutOfBand& oob) override;
   Form form() const override { return form_; }
+  uint64_t direct_bytes() const override { return direct_bytes_; }
   Status run(std::span<Submission* const> submissions) override;
   void abort() override { aborted_.store(true, std::memory_order_release); }
   Status drain() override { return Status(); }
@@ -35,6 +36,8 @@ class HostEngine final : public Engine {
   // Why this rank's wait will never end, if so.
   std::optional<Departed> hopeless();
   Departure whereabouts(uint32_t peer);
+  // The kernel has denied a peer's buffer for so long that it is not for the end of its process.
+  bool is_denied();
   std::string describe_wait() const;
   Result<SharedMemory> make_mailbox(size_t bytes) const;
   Result<bool> map_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
@@ -46,6 +49,12 @@ class HostEngine final : public Engine {
   void set_working(bool working);
   Departure linked_whereabouts(uint32_t peer, Departure heard);
   std::string describe_departed(const Departed& departed) const;
+  // Direct if every rank can touch the user buffers of every other. Collective.
+  Status agree_on_form(std::span<const RankCard> cards, bool all_mapped, OutOfBand& oob);
+  // Can this rank touch the user buffers of every rank? Logs why not.
+  bool reaches_buffers(std::span<const RankCard> cards);
+  // The owner's decision: buffers that the kernel shows to no other process are staged.
+  void stage_unreachable(Work& work);
 
   Config config_;
   HostRank rank_;
@@ -57,7 +66,10 @@ class HostEngine final : public Engine {
   std::vector<int> processes_;  // of each rank in another process of this PID namespace, else 0
   std::vector<bool> missed_;    // departed peers waited for at an earlier look
   std::vector<double> ended_since_;  // per rank: when its process was first seen to have ended
+  double denied_since_ = 0;
   Form form_ = Form::kStaged;
+  uint64_t direct_bytes_ = 0;
+  uint64_t nonce_ = 0;
   bool crowded_ = false;  // more ranks of this communicator on this host than cores for them
   std::atomic<bool> aborted_{false};
 };

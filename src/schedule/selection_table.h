@@ -16,6 +16,7 @@ namespace talaria {
 struct ChoiceLimits {
   uint32_t nranks = 1;
   Form form = Form::kStaged;
+  uint64_t direct_bytes = 0;       // smallest block, what one rank touches at another, that goes in the direct form
   bool packets = false;            // the engine implements the packet channel
   uint64_t one_shot_bytes = 0;     // all-reduce, reduce: most bytes, size · (nranks-1), a rank receives in one shot
   uint64_t one_shot_packet_bytes = 0;  // of those, most that go as packets

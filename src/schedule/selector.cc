@@ -17,6 +17,12 @@ const SizeClass& class_of(const Collective& collective, const SelectionTable& ta
   return *row;
 }
 
+// What one rank reads from, or writes to, the buffer of another.
+uint64_t block_bytes(const Collective& collective, uint32_t nranks) {
+  const uint64_t bytes = collective.count * bytes_of(collective.type);
+  return counts_per_rank(collective.operation) ? bytes : bytes / nranks;
+}
+
 }  // namespace
 
 Result<Choice> select(const Collective& collective, const Selection& selection) {
@@ -31,6 +37,7 @@ Result<Choice> select(const Collective& collective, const Selection& selection) 
   }
   const Algorithm* algorithm = &algorithm_catalog()[row.algorithm];
   const bool direct = row.channel == Channel::kCollectiveBulk && selection.form == Form::kDirect &&
+                      block_bytes(collective, selection.nranks) >= selection.direct_bytes &&
                       algorithm->serves(collective.operation, selection.nranks, Form::kDirect);
   return Choice{algorithm, direct ? Form::kDirect : Form::kStaged, row.channel};
 }

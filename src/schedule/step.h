@@ -53,6 +53,8 @@ static_assert(sizeof(Ref) == 8);
 
 enum StepFlag : uint8_t {
   kFinal = 1,  // the value is the reduction's final one (Avg divides integers by n here)
+  // Peers' buffers are touched at the block with this rank's number instead of `block` (all-to-all; blocks are equal).
+  kOwnBlockAtPeer = 2,
 };
 
 // refs[first_ref, +sources) are the sources in addition order, the next `sinks` refs are the sinks.
@@ -67,6 +69,11 @@ struct Step {
   uint8_t reserved[3];
 };
 static_assert(sizeof(Step) == 16);
+
+// The block that `rank` touches in its own buffers, or in those of a peer.
+TALARIA_HOST_DEVICE inline uint32_t block_of(const Step& step, uint32_t rank, bool at_peer) {
+  return at_peer && (step.flags & kOwnBlockAtPeer) != 0 ? rank : step.block;
+}
 
 // A stream whose condition is false for this call is skipped as a whole.
 enum class Condition : uint8_t { kAlways, kInputStaged, kOutputStaged };

@@ -21,6 +21,7 @@ enum class PeerKind : uint8_t {
 struct PeerHandle {
   PeerKind kind;
   std::byte* mailbox;  // where the peer's mailbox is mapped in this address space. Proxied: its mirror, for payloads
+  int32_t process;     // 0: user buffers are in this address space; else this process's, see cross_memory.h
 };
 
 inline constexpr uint32_t kMailboxChannels = 3;  // == kChannels

@@ -93,6 +93,7 @@ class Machine {
   void compute(Stream& stream, const Step& step);
   void read_slot(Stream& stream, const Ref& ref, uint64_t bytes, std::vector<std::byte>& out);
   void write(Stream& stream, const Step& step, const Ref& ref, bool direct);
+  bool copies_onto_itself(const Stream& stream, const Step& step);
   void write_slot(Stream& stream, const Ref& ref);
   void write_direct(Stream& stream, const Ref& ref, const ByteRange& range);
   void publish(Stream& stream, const Ref& ref, bool direct);

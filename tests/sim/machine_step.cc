@@ -242,8 +242,9 @@ void Machine::compute(Stream& stream, const Step& step) {
       Arena& from = arena(stream.op, owner);
       const bool output = ref.place == Place::kOutput;
       const ByteRange buffer = output ? from.output() : from.input();
-      const uint64_t offset = output ? output_offset(op.chunking, step.block, piece)
-                                     : input_offset(op.chunking, step.block, piece);
+      const uint32_t block = block_of(step, stream.rank, owner != stream.rank);
+      const uint64_t offset = output ? output_offset(op.chunking, block, piece)
+                                     : input_offset(op.chunking, block, piece);
       // An empty piece touches nothing, wherever it would lie.
       const uint64_t begin = piece.count == 0 ? buffer.begin : buffer.begin + offset * size;
       check(from.access({begin, begin + bytes}, buffer, false, {stream.thread, stream.clock}), stream,
@@ -268,15 +269,28 @@ void Machine::compute(Stream& stream, const Step& step) {
   }
 }
 
+// A copy from the own input to the own output of a call in place, which moves nothing.
+bool Machine::copies_onto_itself(const Stream& stream, const Step& step) {
+  const Op& op = scenario_.ops[stream.op];
+  if (step.sources != 1 || plan_of(stream).refs()[step.first_ref].place != Place::kInput) return false;
+  const Piece piece = piece_for(stream, step);
+  Arena& own = arena(stream.op, stream.rank);
+  return op.reduce == ReduceOp::kNone &&
+         own.input().begin + input_offset(op.chunking, step.block, piece) * bytes_of(op.type) ==
+             own.output().begin + output_offset(op.chunking, step.block, piece) * bytes_of(op.type);
+}
+
 void Machine::write(Stream& stream, const Step& step, const Ref& ref, bool direct) {
   if (!carries_data(ref)) return;
   if (inbox_like(ref, direct)) return write_slot(stream, ref);
   const Op& op = scenario_.ops[stream.op];
   const uint32_t owner = ref.place == Place::kPeerOutput ? ref.peer : stream.rank;
   if (!op.plans[owner] || ref.place == Place::kInput) return check(Verdict::kOutOfBounds, stream, "no such buffer");
+  if (owner == stream.rank && copies_onto_itself(stream, step)) return;
   Arena& to = arena(stream.op, owner);
   const Piece piece = piece_for(stream, step);
-  const uint64_t offset = output_offset(op.chunking, step.block, piece) * bytes_of(op.type);
+  const uint32_t block = block_of(step, stream.rank, owner != stream.rank);
+  const uint64_t offset = output_offset(op.chunking, block, piece) * bytes_of(op.type);
   const uint64_t begin = piece.count == 0 ? to.output().begin : to.output().begin + offset;
   const ByteRange range{begin, begin + stream.value.size()};
   check(to.access(range, to.output(), true, {stream.thread, stream.clock}), stream, "writes a buffer");

@@ -51,7 +51,7 @@ struct Justification {
 };
 
 constexpr char kNothingStored[] =
-    "done orders what its sender did to the peer's buffers; in reduce-scatter it only read, so no store may be late";
+    "done orders what its sender did to the peer's buffers; here it only read, so no store may be late";
 constexpr char kOneWay[] =
     "the operation sends nothing to this peer (with two ranks: its slots are also credited at the start), so without "
     "the acknowledgement earlier messages just stay outstanding until the next operation acknowledges or credits them; "
@@ -68,6 +68,8 @@ constexpr char kHoldsNothing[] =
 
 const Justification kJustified[] = {
     {"two_shot_ReduceScatter_direct", Change::kWeakenSignal, Place::kDone, {}, {}, kNothingStored},
+    {"two_shot_Broadcast_direct", Change::kWeakenSignal, Place::kDone, {}, {}, kNothingStored},
+    {"pairwise_Scatter_direct", Change::kWeakenSignal, Place::kDone, {}, {}, kNothingStored},
     {"two_shot_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"ring_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"ring_Reduce_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
@@ -99,7 +101,7 @@ struct Trial {
   uint64_t seed;
 };
 
-constexpr uint64_t kTrials = 64;
+constexpr uint64_t kTrials = 96;
 constexpr int32_t kRoot = 1;  // mutants of rooted operations: rank 0 is a leaf, rank 1 the root
 
 uint64_t trial_count(DataType type, const Room& room, uint32_t nranks, Random& random) {

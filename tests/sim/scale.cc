@@ -214,8 +214,9 @@ const std::byte* Scale::source_of(const Runner& runner, const Step& step, uint32
   const bool output = ref.place == Place::kOutput;
   const uint32_t owner = ref.place == Place::kPeerInput ? ref.peer : runner.rank;
   const Bytes& buffer = output ? report_.outputs[owner] : (*scale_.inputs)[owner];
-  const uint64_t offset = output ? output_offset(scale_.chunking, step.block, piece)
-                                 : input_offset(scale_.chunking, step.block, piece);
+  const uint32_t block = block_of(step, runner.rank, owner != runner.rank);
+  const uint64_t offset = output ? output_offset(scale_.chunking, block, piece)
+                                 : input_offset(scale_.chunking, block, piece);
   if (piece.count != 0 && (offset + piece.count) * size_ > buffer.size()) {
     fault("reads outside a buffer");
     return nullptr;
@@ -256,7 +257,7 @@ void Scale::put(Runner& runner, const Step& step, uint32_t k, const Piece& piece
   if (inbox_like(ref)) return send(runner, flows_[target(runner, index)], bytes);
   if (ref.place == Place::kReady || ref.place == Place::kDone) return set_mark(runner, marks_[target(runner, index)]);
   const uint32_t owner = ref.place == Place::kPeerOutput ? ref.peer : runner.rank;
-  std::byte* out = output_at(owner, step.block, piece, bytes);
+  std::byte* out = output_at(owner, block_of(step, runner.rank, owner != runner.rank), piece, bytes);
   if (out != nullptr) std::copy_n(value_.begin(), bytes, out);
   if (owner != runner.rank) runner.time += static_cast<double>(bytes) * scale_.beta_usec_per_byte;
 }

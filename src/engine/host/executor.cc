@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/os.h"
 #include "engine/host/move.h"
 #include "transport/ready.h"
 
@@ -150,8 +151,9 @@ bool HostExecutor::advance_cursor(const Work& work, uint32_t stream) {
     const Step& step = work.plan.steps[view.first + cursor.step];
     if (!cursor.resolved) resolve_step(work, step, stream);
     if (!all_arrived(work, step, stream) || !begin_touching(work, step)) return moved;
-    run_step(work, step, stream);
+    const bool ran = run_step(work, step, stream);
     end_touching(work);
+    if (!ran) return moved;
     moved = true;
     cursor.resolved = false;
     if (++cursor.step == body_end && view.body > 0 && ++cursor.round < work.chunking.rounds) {
@@ -164,8 +166,11 @@ bool HostExecutor::advance_cursor(const Work& work, uint32_t stream) {
 void HostExecutor::resolve_step(const Work& work, const Step& step, uint32_t stream) {
   const Piece piece = piece_of(work.chunking, step.block, kLane, cursors_[stream].round);
   const uint64_t element = element_bytes(work);
-  const uint64_t input = input_offset(work.chunking, step.block, piece) * element;
-  const uint64_t output = output_offset(work.chunking, step.block, piece) * element;
+  const auto offset_of = [&](Place place) {
+    const uint32_t block = block_of(step, rank_.rank, place == Place::kPeerInput || place == Place::kPeerOutput);
+    const bool input = place == Place::kInput || place == Place::kPeerInput;
+    return (input ? input_offset(work.chunking, block, piece) : output_offset(work.chunking, block, piece)) * element;
+  };
   std::vector<Endpoint>& endpoints = endpoints_[stream];
   endpoints.clear();
   for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
@@ -173,7 +178,7 @@ void HostExecutor::resolve_step(const Work& work, const Step& step, uint32_t str
     Endpoint& endpoint = endpoints.emplace_back();
     endpoint.source = k < step.sources;
     endpoint.bytes = piece.count * element;
-    endpoint.offset = ref.place == Place::kInput || ref.place == Place::kPeerInput ? input : output;
+    endpoint.offset = offset_of(ref.place);
     resolve(work, ref, endpoint);
   }
   cursors_[stream].resolved = true;
@@ -278,8 +283,12 @@ bool HostExecutor::take_ready(const Work& work, const Ref& ref, Endpoint& endpoi
   if (direct && endpoint.source && multiplies(work) && !take_scalar(ref, endpoint)) return false;
   endpoint.ready = false;
   endpoint.awaited = nullptr;
-  if (direct) endpoint.data = reinterpret_cast<std::byte*>(ready_address(ready)) + endpoint.offset;
-  else resolve_message(work, ref, endpoint);
+  if (direct) {
+    endpoint.data = reinterpret_cast<std::byte*>(ready_address(ready)) + endpoint.offset;
+    endpoint.process = rank_.peers[ref.peer].process;
+  } else {
+    resolve_message(work, ref, endpoint);
+  }
   return true;
 }
 
@@ -323,25 +332,43 @@ bool HostExecutor::revoke_buffers() {
   word(rank_.mailbox, rank_.layout.revoked).store(1, std::memory_order_seq_cst);
   for (uint32_t p = 0; p < rank_.nranks; ++p) {
     if (p == rank_.rank) continue;
-    if (word(rank_.peers[p].mailbox, rank_.layout.touching).load(std::memory_order_seq_cst) != 0) return false;
+    if (word(rank_.peers[p].mailbox, rank_.layout.touching).load(std::memory_order_seq_cst) == 0) continue;
+    const int process = rank_.peers[p].process;  // one that ended inside a step touches nothing any more
+    if (process == 0 || !process_ended(process)) return false;
   }
   return true;
 }
 
-void HostExecutor::run_step(const Work& work, const Step& step, uint32_t stream) {
+bool HostExecutor::move_remotely(const Movement& movement, const Step& step, uint32_t stream) {
+  RemoteMovement remote{movement, {}, {}};
+  const std::vector<Endpoint>& endpoints = endpoints_[stream];
+  for (uint32_t k = 0; k < endpoints.size(); ++k) {
+    if (endpoints[k].data == nullptr) continue;
+    (k < step.sources ? remote.source_owners : remote.sink_owners).push_back(endpoints[k].process);
+  }
+  unreached_ = remote_mover_.move(remote);
+  return unreached_.error == 0;
+}
+
+bool HostExecutor::run_step(const Work& work, const Step& step, uint32_t stream) {
   const Ref* refs = work.plan.refs + step.first_ref;
   const std::vector<Endpoint>& endpoints = endpoints_[stream];
   const Piece piece = piece_of(work.chunking, step.block, kLane, cursors_[stream].round);
   Movement movement{static_cast<DataType>(work.type), static_cast<ReduceOp>(work.reduce), work.avg_ranks,
                     (step.flags & kFinal) != 0, piece.count, {}, {}, {}, {}};
+  bool remote = false;
   const bool premultiplied = multiplies(work);
   for (uint32_t k = 0; k < endpoints.size(); ++k) {
     if (endpoints[k].data == nullptr) continue;
+    remote |= endpoints[k].process != 0;
     const bool raw = premultiplied ? endpoints[k].scaled : (refs[k].flags & kRaw) != 0;
     if (k < step.sources) movement.add_source(endpoints[k].data, raw, endpoints[k].scalar);
     else movement.add_sink(endpoints[k].data);
   }
-  if (movement.sources.size() > 0 && piece.count > 0) move(movement);
+  if (movement.sources.size() > 0 && piece.count > 0) {
+    if (!remote) move(movement);
+    else if (!move_remotely(movement, step, stream)) return false;
+  }
   // Now that the data has moved: publish messages, return credits, raise flags, count.
   for (uint32_t k = 0; k < endpoints.size(); ++k) {
     const Endpoint& endpoint = endpoints[k];
@@ -349,6 +376,7 @@ void HostExecutor::run_step(const Work& work, const Step& step, uint32_t stream)
     if (endpoint.fifo != nullptr) ++(endpoint.source ? endpoint.fifo->received : endpoint.fifo->sent);
     if (refs[k].place == Place::kReady && (refs[k].flags & kSignal) != 0) tell_ready(work, refs[k]);
   }
+  return true;
 }
 
 void HostExecutor::publish(const PeerHandle& peer, const Endpoint& endpoint) {
@@ -394,7 +422,8 @@ std::vector<HostWait> HostExecutor::current_waits() const {
     const Step& step = work.plan.steps[work.plan.streams[s].first + cursor.step];
     for (uint32_t k = 0; k < uint32_t{step.sources} + step.sinks; ++k) {
       const Ref& ref = work.plan.refs[step.first_ref + k];
-      if (endpoints_[s][k].awaited == nullptr && !ref_revoked(work, ref)) continue;
+      const bool unreached = unreached_.error != 0 && endpoints_[s][k].process == unreached_.process;
+      if (endpoints_[s][k].awaited == nullptr && !unreached && !ref_revoked(work, ref)) continue;
       waits.push_back({ref.peer, ref.place, k >= step.sources, work.sequence, work.operation, cursor.step,
                        cursor.round});
     }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "engine/host/remote_move.h"
 #include "engine/work.h"
 #include "transport/peer.h"
 #include "transport/put.h"
@@ -57,6 +58,8 @@ class HostExecutor {
   bool revoke_buffers();
   // Every peer's word that a stuck stream waits for, in stream order; for fault texts and for judging departed peers.
   std::vector<HostWait> current_waits() const;
+  // A process whose buffers could not be reached at the last try of a step, which stays undone and is tried again.
+  const Unreached& unreached() const { return unreached_; }
 
  private:
   struct Cursor {
@@ -75,6 +78,7 @@ class HostExecutor {
     uint64_t* published = nullptr;  // set to `value` after the data has moved; null: nothing to tell
     uint64_t value = 0;
     FifoState* fifo = nullptr;      // counts the message; null: no message
+    int process = 0;                // where `data` lies; 0: here
     bool ready = false;             // `awaited` is the ready word of a peer's buffer, in which the data lies at
     uint64_t bytes = 0;             // of the payload
     uint64_t offset = 0;            // of the payload in the buffer where it lies, if it lies in one
@@ -103,7 +107,9 @@ class HostExecutor {
   bool begin_touching(const Work& work, const Step& step);
   void end_touching(const Work& work);
   bool ref_revoked(const Work& work, const Ref& ref) const;
-  void run_step(const Work& work, const Step& step, uint32_t stream);
+  // False: a process was not reached, the step is undone.
+  bool run_step(const Work& work, const Step& step, uint32_t stream);
+  bool move_remotely(const Movement& movement, const Step& step, uint32_t stream);
   // Raises the word of an endpoint at the peer, after its data has been stored there.
   void publish(const PeerHandle& peer, const Endpoint& endpoint);
   void tell_ready(const Work& work, const Ref& ref);
@@ -121,6 +127,8 @@ class HostExecutor {
   uint32_t streams_ = 0;    // of the segment
   Cursor cursors_[kMaxStreams];
   std::vector<Endpoint> endpoints_[kMaxStreams];
+  RemoteMover remote_mover_;
+  Unreached unreached_;
   std::vector<uint64_t> sent_at_start_;  // per peer and FIFO of the collective being run
 };
 

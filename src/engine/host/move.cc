@@ -17,11 +17,15 @@ void copy_bytes(void* sink, const void* source, size_t bytes) {
 
 }  // namespace
 
-void move(const Movement& movement) {
-  const size_t element = bytes_of(movement.type);
+bool is_copy(const Movement& movement) {
   const bool scales = (movement.op == ReduceOp::kAvg && (movement.raw[0] || movement.final)) ||
                       (movement.op == ReduceOp::kPreMulSum && movement.raw[0]);
-  const bool plain = movement.sources.size() == 1 && !scales;
+  return movement.sources.size() == 1 && !scales;
+}
+
+void move(const Movement& movement) {
+  const size_t element = bytes_of(movement.type);
+  const bool plain = is_copy(movement);
   if (plain && movement.sinks.size() == 1) {
     copy_bytes(movement.sinks[0], movement.sources[0], movement.count * element);
     return;

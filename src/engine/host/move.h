@@ -51,6 +51,8 @@ struct Movement {
   void add_sink(void* sink) { sinks.push_back(sink); }
 };
 
+// Does the result have the bits of the one source?
+bool is_copy(const Movement& movement);
 // Reduces all sources, left to right, and writes the result to every sink. A sink may be one of the sources.
 void move(const Movement& movement);
 

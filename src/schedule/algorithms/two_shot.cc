@@ -4,6 +4,9 @@
 //
 // FIFO 0 carries inputs to the owner of a block, FIFO 1 carries results. Streams: 0 owns the block; then, staged, one
 // pushes inputs and one drains results. In the direct form those two run only where this rank's own buffer is staged.
+//
+// A direct broadcast is cut into blocks so that all ranks move bytes: the root pushes the block of its number to
+// everyone, and everyone pulls the others from it.
 #include "schedule/algorithm.h"
 #include "schedule/algorithms/refs.h"
 
@@ -32,6 +35,7 @@ struct Builder {
     if (peer == shape.rank) return own_input(kRaw);
     return direct() ? peer_input(peer, kInputs, kRaw) : inbox(peer, kInputs, kRaw);
   }
+  static Ref pushed_input(uint32_t peer) { return inbox(peer, kInputs); }
   std::vector<Ref> to_every_peer(Ref (*ref)(uint32_t)) const {
     std::vector<Ref> refs;
     for (uint32_t d = 1; d < shape.nranks; ++d) refs.push_back(ref(at_distance(d)));
@@ -94,32 +98,52 @@ struct Builder {
     if (receives) drain_results();
   }
 
-  void broadcast() {
+  void staged_broadcast() {
+    plan.begin_stream();
+    if (!is_root()) {
+      plan.add(0, {inbox(static_cast<uint32_t>(shape.root), kResults)}, {own_output()});
+      return;
+    }
+    std::vector<Ref> sinks{own_output()};
+    for (uint32_t d = 1; d < shape.nranks; ++d) sinks.push_back(result_to(at_distance(d)));
+    plan.add(0, {own_input()}, sinks);
+  }
+
+  void direct_broadcast_from_me() {
+    plan.begin_stream();
+    announce(true, false);
+    std::vector<Ref> sinks;
+    for (uint32_t d = 1; d < shape.nranks; ++d) sinks.push_back(result_to(at_distance(d)));
+    sinks.push_back(own_output());
+    plan.add(shape.rank, {own_input()}, sinks);
+    for (uint32_t d = 1; d < shape.nranks; ++d) plan.add(at_distance(d), {own_input()}, {own_output()});
+    leave();
+    if (shape.nranks == 1) return;
+    plan.begin_stream(Condition::kInputStaged);
+    for (uint32_t d = 1; d < shape.nranks; ++d) plan.add(at_distance(d), {own_input()}, to_every_peer(pushed_input));
+  }
+
+  void direct_broadcast_to_me() {
     const uint32_t root = static_cast<uint32_t>(shape.root);
     plan.begin_stream();
-    if (shape.rank == root) {
-      std::vector<Ref> sinks{own_output()};
-      for (uint32_t d = 1; d < shape.nranks; ++d) sinks.push_back(result_to(at_distance(d)));
-      plan.add(0, {own_input()}, sinks);
-      if (direct() && shape.nranks > 1) plan.add(0, {}, to_every_peer(signal_done), 0, Plan::Phase::kEpilogue);
-      return;
-    }
-    if (!direct()) {
-      plan.add(0, {inbox(root, kResults)}, {own_output()});
-      return;
-    }
     plan.add(0, {}, {ready_output(root)}, 0, Plan::Phase::kPrologue);
+    for (uint32_t d = 1; d < shape.nranks; ++d) {
+      plan.add((root + d) % shape.nranks, {peer_input(root, kInputs)}, {own_output()});
+    }
+    plan.add(0, {}, {signal_done(root)}, 0, Plan::Phase::kEpilogue);
     plan.add(0, {wait_done(root)}, {}, 0, Plan::Phase::kEpilogue);
     plan.begin_stream(Condition::kOutputStaged);
-    plan.add(0, {inbox(root, kResults)}, {own_output()});
+    plan.add(root, {inbox(root, kResults)}, {own_output()});
   }
 };
 
 Plan build(const Shape& shape) {
-  const bool broadcast = shape.operation == Operation::kBroadcast;
-  Builder builder{shape, Plan(shape, broadcast ? 1 : shape.nranks)};
-  if (broadcast) builder.broadcast();
-  else builder.all_to_all_blocks();
+  const bool broadcast = shape.operation == Operation::kBroadcast, staged = shape.form == Form::kStaged;
+  Builder builder{shape, Plan(shape, broadcast && staged ? 1 : shape.nranks)};
+  if (!broadcast) builder.all_to_all_blocks();
+  else if (staged) builder.staged_broadcast();
+  else if (builder.is_root()) builder.direct_broadcast_from_me();
+  else builder.direct_broadcast_to_me();
   return std::move(builder.plan);
 }
 

@@ -203,7 +203,8 @@ TEST_P(HostThreads, EqualTheSimulatorBitForBit) {
 }
 
 TEST_P(HostProcesses, EqualTheSimulatorBitForBit) {
-  const test::ScopedVariable algorithm("NCCL_ALGO", GetParam().algorithm);
+  const test::ScopedVariable algorithm("NCCL_ALGO", GetParam().algorithm), fault("TALARIA_FAULT", GetParam().fault);
+  const test::ScopedVariable cross("TALARIA_CROSS_MEMORY", GetParam().form == Form::kDirect ? "1" : "0");
   for (uint32_t nranks : {2u, 3u, 8u}) {
     const auto expectations = simulate_all(trials_for(nranks, GetParam().algorithm, GetParam().form, 200 + nranks));
     test::run_process_ranks(static_cast<int>(nranks), comparison(expectations));
@@ -212,13 +213,18 @@ TEST_P(HostProcesses, EqualTheSimulatorBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, HostThreads,
                          testing::Values(Setting{"one_shot", Form::kStaged, ""}, Setting{"ring", Form::kStaged, ""},
-                                         Setting{"pairwise", Form::kStaged, ""},
+                                         Setting{"pairwise", Form::kDirect, ""},
+                                         Setting{"pairwise", Form::kDirect, "stage"},
                                          Setting{"two_shot", Form::kDirect, ""},
                                          Setting{"two_shot", Form::kDirect, "stage"}));
 INSTANTIATE_TEST_SUITE_P(Algorithms, HostProcesses,
                          testing::Values(Setting{"one_shot", Form::kStaged, ""}, Setting{"ring", Form::kStaged, ""},
                                          Setting{"pairwise", Form::kStaged, ""},
-                                         Setting{"two_shot", Form::kStaged, ""}));
+                                         Setting{"pairwise", Form::kDirect, ""},
+                                         Setting{"pairwise", Form::kDirect, "stage"},
+                                         Setting{"two_shot", Form::kStaged, ""},
+                                         Setting{"two_shot", Form::kDirect, ""},
+                                         Setting{"two_shot", Form::kDirect, "stage"}));
 
 }  // namespace
 }  // namespace talaria

@@ -151,8 +151,8 @@ Result<Agreement> agree(std::span<const ChoiceInputs> all, bool refuse_versions)
 
 Result<Selection> agree_on_selection(const ChoiceLimits& limits, const Config& config, OutOfBand& oob) {
   const SelectionTable mine = oob.rank() == 0 ? fill_selection_table(limits) : SelectionTable{};
-  Selection selection{limits.nranks, limits.form, limits.direct_bytes, TRY(oob.all_gather_value(mine))[0], config.algorithms,
-                      config.protocols};
+  Selection selection{limits.nranks, limits.form, TRY(oob.all_gather_value(mine))[0], config.algorithms,
+                      config.protocols, limits.direct_bytes};
   const auto hashes = TRY(oob.all_gather_value(hash_of(selection.table)));
   for (uint32_t r = 1; r < hashes.size(); ++r) {
     if (hashes[r] == hashes[0]) continue;

@@ -17,9 +17,9 @@ namespace talaria {
 struct Selection {
   uint32_t nranks = 1;
   Form form = Form::kStaged;
-  uint64_t direct_bytes = 0;  // see ChoiceLimits
   SelectionTable table{};
   std::string algorithms, protocols;  // NCCL_ALGO, NCCL_PROTO as given, for messages
+  uint64_t direct_bytes = 0;          // see ChoiceLimits
 };
 
 struct Choice {

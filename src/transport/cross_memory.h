@@ -1,6 +1,6 @@
 // Cross memory: the private memory of another process of this machine, read and written with one copy, nothing staged.
 //
-// The kernel must allow it (docs/decisions/0010-cross-memory.md): probe() asks at connect, before anything relies on
+// The kernel must allow it (docs/decisions/0014-cross-memory.md): probe() asks at connect, before anything relies on
 // it. Addresses are those of the other process; what is not mapped there is an error, never a signal. No order between
 // these bytes and any flag but what the flag's own release and acquire give. Thread-safe, stateless.
 #pragma once
@@ -15,8 +15,8 @@ namespace talaria::cross_memory {
 int read(int process, void* to, const void* from, size_t bytes);
 int write(int process, const void* from, void* to, size_t bytes);
 
-// Can this process read and write the memory of `process`? `nonce` is the value at `address` there, which proves that it
-// is the process meant; a mismatch is ESRCH.
+// Can this process read and write the memory of `process`? `nonce` is the value at `address` there, which proves that
+// it is the process meant; a mismatch is ESRCH.
 int probe(int process, uint64_t address, uint64_t nonce);
 
 // May others reach [data, data + bytes) of this process this way? Looks at its two ends.

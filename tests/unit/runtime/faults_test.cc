@@ -170,6 +170,25 @@ void kill_many(int nranks, int trials) {
 TEST(RankFaults, AKilledRankOfThreeIsNamedByAllWithinTwoSeconds) { kill_many(3, 12); }
 TEST(RankFaults, AKilledRankOfFiveIsNamedByAllWithinTwoSeconds) { kill_many(5, 10); }
 
+// The root writes its share of a large broadcast into the receiver's buffer, whose first half has a hole.
+TEST(RankFaults, ABufferWithAHoleIsAnErrorThatSaysSo) {
+  constexpr size_t kBytes = 4u << 20, kHole = 64u << 10;
+  Trial trial;
+  Board& board = trial.board();
+  trial.start(2, [&](Communicator& comm, int rank) {
+    void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    if (rank == 1 && munmap(static_cast<std::byte*>(memory) + kBytes / 4, kHole) != 0) return false;
+    const Collective broadcast{Operation::kBroadcast, DataType::kInt8, ReduceOp::kNone, 0, kBytes};
+    const Status status = submit(comm, broadcast, memory, memory, nullptr);
+    strncpy(board.texts[rank], last_error_text(), sizeof(board.texts[rank]) - 1);
+    return status.code() == (rank == 0 ? Code::kSystem : Code::kRemote) && abort(&comm).ok();
+  });
+  EXPECT_EQ(trial.wait(), std::vector<int>(2, 0)) << board.texts[0] << "\n" << board.texts[1];
+  EXPECT_TRUE(mentions(board.texts[0], "cannot reach a buffer")) << board.texts[0];
+  EXPECT_TRUE(mentions(board.texts[1], "rank 0 gave up")) << board.texts[1];
+}
+
 TEST(RankFaults, AnAbortIsNamedToTheOthers) {
   for (int nranks : {2, 3, 5}) {
     const int gone = nranks - 1;

@@ -11,7 +11,8 @@ namespace {
 
 // The choice by a table that was filled from `limits`.
 Selection by(const ChoiceLimits& limits) {
-  return {limits.nranks, limits.form, fill_selection_table(limits), "algorithms", "protocols"};
+  return {limits.nranks, limits.form, fill_selection_table(limits), "algorithms", "protocols",
+                                              limits.direct_bytes};
 }
 
 Result<Choice> select(const Collective& collective, const ChoiceLimits& limits) {
@@ -69,6 +70,19 @@ TEST(Selector, DirectFormIsTakenOnlyWhereItIsServed) {
   EXPECT_EQ(select(all_reduce(10000), direct)->form, Form::kDirect);
   direct.filter = *parse_selection("ring", "");
   EXPECT_EQ(select(all_reduce(10000), direct)->form, Form::kStaged);
+}
+
+TEST(Selector, SmallBlocksAreNotWorthTheDirectForm) {
+  ChoiceLimits direct = limits();
+  direct.form = Form::kDirect;
+  direct.packets = false;
+  direct.direct_bytes = 1000;  // at each of 4 ranks: 4000 bytes of an all-reduce, 1000 of an all-to-all
+  EXPECT_EQ(select(all_reduce(1000), direct)->form, Form::kDirect);
+  EXPECT_EQ(select(all_reduce(999), direct)->form, Form::kStaged);
+  Collective blocks{Operation::kAlltoAll, DataType::kInt8, ReduceOp::kNone, 0, 1000};
+  EXPECT_EQ(select(blocks, direct)->form, Form::kDirect);
+  blocks.count = 999;
+  EXPECT_EQ(select(blocks, direct)->form, Form::kStaged);
 }
 
 TEST(Selector, WhatTheFilterLeavesNothingForIsInvalidUsageNamingBothVariables) {

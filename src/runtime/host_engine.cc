@@ -62,8 +62,6 @@ class Backoff {
   double looked_usec_ = 0;  // 0: not since the last reset
 };
 
-constexpr double kRingUsec = 5e5;  // so long the ring may take to tell what it knows
-
 // A block below this goes faster through shared memory than by a system call and the waits of the direct form.
 constexpr uint64_t kCrossMemoryBytes = 32u << 10;
 
@@ -202,7 +200,7 @@ Status HostEngine::link_peers(const std::vector<bool>& mapped, OutOfBand& oob) {
   for (uint32_t p = 0; p < rank_.nranks; ++p) {
     if (!wanted[p]) continue;
     log_info(kLogNet, "NET/Socket: rank {} reaches rank {} by {} sockets", rank_.rank, p, sockets[p].size());
-    rank_.peers[p] = {PeerKind::kProxied, TRY(links_->add(p, std::move(sockets[p])))};
+    rank_.peers[p] = {PeerKind::kProxied, TRY(links_->add(p, std::move(sockets[p]))), 0};
   }
   return links_->start();
 }

@@ -1,6 +1,6 @@
 // Cross memory: the private memory of another process of this machine, read and written with one copy, nothing staged.
 //
-// The kernel must allow it (docs/decisions/0014-cross-memory.md): probe() asks at connect, before anything relies on
+// The kernel must allow it (docs/decisions/0013-cross-memory.md): probe() asks at connect, before anything relies on
 // it. Addresses are those of the other process; what is not mapped there is an error, never a signal. No order between
 // these bytes and any flag but what the flag's own release and acquire give. Thread-safe, stateless.
 #pragma once

@@ -141,7 +141,13 @@ class Area {
   size_t begin_, size_;
 };
 
-ncclResult_t call(const Case& c, const void* in, void* out, int rank, ncclRedOp_t op, ncclComm_t comm) {
+struct Member {
+  ncclComm_t comm;
+  int rank;
+};
+
+ncclResult_t call(const Case& c, const void* in, void* out, ncclRedOp_t op, const Member& member) {
+  const auto [comm, rank] = member;
   switch (c.op) {
     case Op::kAllReduce: return ncclAllReduce(in, out, c.count, c.type, op, comm, nullptr);
     case Op::kReduceScatter: return ncclReduceScatter(in, out, c.count, c.type, op, comm, nullptr);
@@ -178,7 +184,7 @@ std::string run_case(const Case& c, int rank, ncclComm_t comm, ncclRedOp_t op) {
     std::memcpy(from + i * element, &bits, element);
   }
   const std::vector<std::byte> before(in.data(), in.data() + in.size());
-  if (const ncclResult_t result = call(c, from, to, rank, op, comm); result != ncclSuccess) {
+  if (const ncclResult_t result = call(c, from, to, op, {comm, rank}); result != ncclSuccess) {
     return std::string(ncclGetErrorString(result)) + ": " + ncclGetLastError(comm);
   }
   if (!in.guards_hold() || !out.guards_hold()) return "guard bytes were overwritten";

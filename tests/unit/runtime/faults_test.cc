@@ -330,7 +330,7 @@ bool cycle(Trial& trial, Communicator& comm, int rank, int index) {
   const int turn = index * kRanks + (rank + index / 2) % kRanks;
   while (index % 2 == 0 && board.turn < turn) std::this_thread::yield();
   // Now and then the last one looks long enough to be told of any death.
-  const double until = now_usec() + (index % 100 == 0 && turn % kRanks == kRanks - 1 ? 400e3 : 0);
+  const double until = now_usec() + (index % 50 == 0 && turn % kRanks == kRanks - 1 ? 400e3 : 0);
   do {
     good = good && async_error_of(comm) == Code::kSuccess;
   } while (now_usec() < until);
@@ -342,7 +342,7 @@ bool cycle(Trial& trial, Communicator& comm, int rank, int index) {
 }
 
 TEST(RankFaults, OrdinaryDestroysAreNeverReportedAndSayNothing) {
-  constexpr int kRanks = 3, kCycles = 200;
+  constexpr int kRanks = 3, kCycles = 100;
   const int output = memfd_create("output", 0);
   ASSERT_GE(output, 0);
   Trial trial;

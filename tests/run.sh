@@ -13,7 +13,6 @@ if ! build=$(tools/setup.sh); then
 fi
 
 export LSAN_OPTIONS=suppressions=$PWD/cmake/lsan.supp:print_suppressions=0  # read by AddressSanitizer builds only
-export TSAN_OPTIONS=suppressions=$PWD/cmake/tsan.supp                       # read by ThreadSanitizer builds only
 results=$build/tests.xml
 rm -f "$results"
 # Skipped tests are counted, never mistaken for passed ones; a test that cannot be started is a failure.

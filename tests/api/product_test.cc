@@ -188,7 +188,7 @@ std::string run_case(const Case& c, int rank, ncclComm_t comm, ncclRedOp_t op) {
     return std::string(ncclGetErrorString(result)) + ": " + ncclGetLastError(comm);
   }
   if (!in.guards_hold() || !out.guards_hold()) return "guard bytes were overwritten";
-  if (!in_place && std::memcmp(before.data(), in.data(), before.size()) != 0) return "the input was overwritten";
+  if (!in_place && !std::equal(before.begin(), before.end(), in.data())) return "the input was overwritten";
   for (size_t i = 0; i < (many_out ? n : 1) * c.count; ++i) {
     uint64_t bits = expected_bits(c, rank, i);
     if (!writes) std::memset(&bits, static_cast<int>(kPoison), sizeof(bits));

@@ -8,8 +8,8 @@ add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(TALARIA_SANITIZER STREQUAL "address")
   # GCC 12 takes what the sanitizer adds to <functional> for uninitialised reads.
   # Callers of the C API may pass any number where it has an enum.
-  add_compile_options(-fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=all -fno-omit-frame-pointer -O1
-    -Wno-maybe-uninitialized)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -O1 -Wno-maybe-uninitialized)
   add_link_options(-fsanitize=address,undefined)
 elseif(TALARIA_SANITIZER STREQUAL "thread")
   # GCC warns that ThreadSanitizer does not see fences; what we order with fences is covered by the simulator.

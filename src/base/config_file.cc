@@ -5,21 +5,14 @@
 #include <algorithm>
 
 #include "base/os.h"
+#include "base/text.h"
 
 namespace talaria {
 namespace {
 
-bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 // Null bytes would cut values short for whoever reads them as C text.
 bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::none_of(text, [](char c) { return blank(c) || c == '\0'; });
+  return !text.empty() && std::ranges::none_of(text, [](char c) { return is_blank(c) || c == '\0'; });
 }
 
 void parse_line(const std::string& place, std::string_view line, ConfigFiles& files) {

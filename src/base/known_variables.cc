@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/config.h"
-#include "base/os.h"
+#include "base/text.h"
 
 namespace talaria {
 namespace {

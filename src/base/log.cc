@@ -16,6 +16,7 @@
 
 #include "base/config.h"
 #include "base/os.h"
+#include "base/text.h"
 
 namespace talaria {
 namespace {
@@ -52,11 +53,6 @@ thread_local int t_device = -1;
 std::set<std::string>& said() {
   static std::set<std::string>* texts = new std::set<std::string>;
   return *texts;
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return toupper(x) == toupper(y); });
 }
 
 LogLevel parse_level(std::string_view text) {

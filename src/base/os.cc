@@ -117,7 +117,6 @@ bool process_ended(int pid) {
   return poll(&entry, 1, 0) == 1;
 }
 
-// Not cached: the thread that forks has another id in the child.
 bool has_remote_fence() {
   const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   return commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL) != 0;
@@ -146,6 +145,7 @@ bool ForkMark::here() const {
   return (word != nullptr ? word->load(std::memory_order_relaxed) : getpid()) == process_;
 }
 
+// Not cached: the thread that forks has another id in the child.
 int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
 
 void set_thread_name(const char* name) { pthread_setname_np(pthread_self(), name); }
@@ -173,17 +173,6 @@ uint64_t text_hash(std::string_view text) {
   uint64_t hash = 14695981039346656037ull;
   for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
   return hash;
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> words;
-  size_t start = 0;
-  while (start <= text.size()) {
-    const size_t end = std::min(text.find(separator, start), text.size());
-    if (end > start) words.emplace_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return words;
 }
 
 }  // namespace talaria

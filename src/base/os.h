@@ -67,7 +67,4 @@ inline void cpu_pause() {
 #endif
 }
 
-// Words between separators; empty ones are left out.
-std::vector<std::string> split(std::string_view text, char separator);
-
 }  // namespace talaria

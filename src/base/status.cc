@@ -21,9 +21,13 @@ Status fail_with_text(Code code, std::string text, CodePlace place) {
   log_text(LogLevel::kWarn, kLogAll, text, place);
   constexpr size_t kLongest = 1023;  // what clients keep room for
   if (text.size() > kLongest) text.resize(kLongest);
+  restore_error_text(std::move(text));
+  return Status(code);
+}
+
+void restore_error_text(std::string text) {
   std::lock_guard lock(g_text_mutex);
   last_text() = std::move(text);
-  return Status(code);
 }
 
 const char* last_error_text() {

@@ -68,6 +68,9 @@ Status fail(Code code, Located<Args...> text, Args&&... args) {
 // stays valid for the calling thread until its next call.
 const char* last_error_text();
 
+// Makes `text` the last one again: for who knows that the failures after it were only its consequences.
+void restore_error_text(std::string text);
+
 // The text ncclGetErrorString returns for a result code, known or not.
 const char* error_string(int code);
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string_view>
 
-#include "base/os.h"
+#include "base/text.h"
 #include "bootstrap/address.h"
 
 namespace talaria {

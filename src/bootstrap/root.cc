@@ -37,13 +37,13 @@ Reply refusal(Code code, const std::string& text) {
   return reply;
 }
 
-// What is left of the process's descriptors is for the application.
+// What is left of the process's descriptors is for the application: half of few, a fixed number of many.
 size_t seats_allowed(const RootLimits& limits) {
   constexpr rlim_t kOthers = 64;
   rlimit descriptors{};
   if (limits.seats != 0) return limits.seats;
   if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0 || descriptors.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
-  return descriptors.rlim_cur - std::min(descriptors.rlim_cur, kOthers);
+  return descriptors.rlim_cur - std::min(descriptors.rlim_cur / 2, kOthers);
 }
 
 }  // namespace

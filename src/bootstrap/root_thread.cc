@@ -1,42 +1,20 @@
 #include "bootstrap/root_thread.h"
 
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "base/os.h"
+#include "base/quiet_thread.h"
 #include "bootstrap/root.h"
 
 namespace talaria {
 namespace {
 
-struct RootThread {
-  Root root;
-  int stop;
-};
-
-void* run_root(void* argument) {
-  const std::unique_ptr<RootThread> thread(static_cast<RootThread*>(argument));
-  set_thread_name("talaria-root");
-  thread->root.run(thread->stop);
-  return nullptr;
-}
-
-Result<pthread_t> start_root(UniqueFd listener, const Secret& secret, int stop) {
-  auto argument = std::unique_ptr<RootThread>(new RootThread{Root(std::move(listener), secret), stop});
-  // The application's signals are for its own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread{};
-  const int error = pthread_create(&thread, nullptr, run_root, argument.get());
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) return fail(Code::kSystem, "Bootstrap: cannot start the root's thread: {}", strerror(error));
-  argument.release();
-  return thread;
+Result<std::thread> start_root(UniqueFd listener, const Secret& secret, int stop) {
+  auto root = std::make_shared<Root>(std::move(listener), secret);
+  return start_quiet_thread("talaria-root", [root, stop] { root->run(stop); });
 }
 
 }  // namespace
@@ -50,14 +28,13 @@ Result<std::unique_ptr<OwnedRoot>> OwnedRoot::start(UniqueFd listener, const Sec
 }
 
 OwnedRoot::~OwnedRoot() {
-  if (thread_ == pthread_t{}) return;
+  if (!thread_.joinable()) return;
   eventfd_write(stop_.get(), 1);
-  pthread_join(thread_, nullptr);
+  thread_.join();
 }
 
 Status start_detached_root(UniqueFd listener, const Secret& secret) {
-  const pthread_t thread = TRY(start_root(std::move(listener), secret, -1));
-  pthread_detach(thread);
+  TRY(start_root(std::move(listener), secret, -1)).detach();
   return Status();
 }
 

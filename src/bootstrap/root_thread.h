@@ -1,9 +1,8 @@
-// A root in a thread of this process. The thread blocks all signals.
+// A root in a thread of this process.
 #pragma once
 
-#include <pthread.h>
-
 #include <memory>
+#include <thread>
 
 #include "base/status.h"
 #include "base/unique.h"
@@ -21,7 +20,7 @@ class OwnedRoot {
  private:
   OwnedRoot() = default;
   UniqueFd stop_;
-  pthread_t thread_{};
+  std::thread thread_;
 };
 
 // Runs a root in a detached thread, which ends with its rendezvous or with the process.

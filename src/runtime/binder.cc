@@ -116,6 +116,7 @@ void Communicator::bind_buffers(Work& work, const Call& call) {
   work.output = call.output;
   work.scalar = call.scalar.bits;
   work.scalar_address = call.scalar.address;
+  work.staged = 0;
   work.sequence = sequence_++;
   const bool flips = resources_->config.fault == "flip" && rank_ == flipping_rank(call.collective);
   work.flip = flips && call.output != nullptr ? 1 : 0;

@@ -16,7 +16,6 @@
 
 #include "base/config.h"
 #include "base/os.h"
-#include "base/os.h"
 #include "bootstrap/out_of_band.h"
 #include "runtime/child.h"
 #include "runtime/engine.h"

@@ -1,11 +1,11 @@
 #include "runtime/group.h"
 
 #include <algorithm>
-#include <atomic>
-#include <system_error>
+#include <mutex>
+#include <string>
 #include <thread>
 
-#include "base/os.h"
+#include "base/quiet_thread.h"
 
 namespace talaria {
 namespace {
@@ -34,6 +34,29 @@ std::vector<Line> in_lines(std::vector<InitJob>& jobs) {
   return lines;
 }
 
+// The first failure in time, with its text: the others may only have been ended by it.
+class FirstFailure {
+ public:
+  // Is this the first?
+  bool note(Status status) {
+    const std::lock_guard lock(mutex_);
+    if (!status_.ok()) return false;
+    status_ = status;
+    text_ = last_error_text();
+    return true;
+  }
+  // Once nothing fails any more.
+  Status status() {
+    if (!status_.ok()) restore_error_text(std::move(text_));
+    return status_;
+  }
+
+ private:
+  std::mutex mutex_;
+  Status status_;
+  std::string text_;
+};
+
 }  // namespace
 
 Group& Group::current() {
@@ -46,7 +69,7 @@ Status Group::end() {
   if (--depth_ > 0) return Status();
   // Taken out first: the group is empty again whatever happens below.
   std::vector<InitJob> inits = std::exchange(inits_, {});
-  const Calls calls = std::exchange(calls_, {});
+  const CallList calls = std::exchange(calls_, {});
   const Status error = std::exchange(error_, Status());
   TRY(error);
   TRY(run_inits(std::move(inits)));
@@ -57,40 +80,35 @@ Status Group::end() {
 // Ranks wait for each other inside init, so each line needs a thread. One that fails ends the others.
 Status Group::run_inits(std::vector<InitJob> jobs) {
   const std::vector<Line> lines = in_lines(jobs);
-  std::vector<Status> results(lines.size());
-  std::atomic<const Status*> failed{nullptr};  // the first in time: the others may only have been ended by it
-  const auto run = [&](size_t i) {
-    for (InitJob* job : lines[i]) {
-      results[i] = job->make(*job->comm);
-      if (!results[i].ok()) break;
+  FirstFailure failure;
+  const auto note = [&](Status status) {
+    if (failure.note(status)) {
+      for (const InitJob& job : jobs) job.comm->abort();
     }
-    if (results[i].ok()) return;
-    const Status* none = nullptr;
-    failed.compare_exchange_strong(none, &results[i]);
-    for (const InitJob& job : jobs) job.comm->abort();
+  };
+  const auto run = [&](const Line& line) {
+    for (InitJob* job : line) {
+      const Status status = job->make(*job->comm);
+      if (!status.ok()) return note(status);
+    }
   };
   std::vector<std::thread> threads;
   for (size_t i = 1; i < lines.size(); ++i) {
-    try {
-      threads.emplace_back([&run, i] {
-        set_thread_name("talaria-init");
-        run(i);
-      });
-    } catch (const std::system_error& error) {
-      results[i] = fail(Code::kSystem, "no thread for init {} of {}: {}", i + 1, lines.size(), error.what());
-      failed = &results[i];
-      for (const InitJob& job : jobs) job.comm->abort();
+    Result<std::thread> thread = start_quiet_thread("talaria-init", [&, i] { run(lines[i]); });
+    if (!thread.ok()) {
+      note(thread.status());
       break;
     }
+    threads.push_back(thread.value());
   }
-  if (!jobs.empty()) run(0);
+  if (!lines.empty()) run(lines.front());
   for (std::thread& thread : threads) thread.join();
-
-  for (InitJob& job : jobs) *job.out = failed == nullptr && job.comm->ready() ? job.comm.release() : nullptr;
-  return failed == nullptr ? Status() : *failed.load();
+  const Status status = failure.status();
+  for (InitJob& job : jobs) *job.out = status.ok() && job.comm->ready() ? job.comm.release() : nullptr;
+  return status;
 }
 
-Status Group::run_calls(const Calls& calls) {
+Status Group::run_calls(const CallList& calls) {
   // Per communicator, in order of first use.
   std::vector<std::pair<Communicator*, std::vector<Call>>> lists;
   for (const auto& [comm, call] : calls) {

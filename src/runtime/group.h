@@ -39,14 +39,13 @@ class Group {
   }
 
  private:
-  using Calls = CallList;
   static Status run_inits(std::vector<InitJob> jobs);
-  static Status run_calls(const Calls& calls);
+  static Status run_calls(const CallList& calls);
 
   int depth_ = 0;
   Status error_;
   std::vector<InitJob> inits_;
-  Calls calls_;
+  CallList calls_;
 };
 
 }  // namespace talaria

@@ -134,11 +134,15 @@ Status HostEngine::connect(std::span<const RankCard> cards, OutOfBand& oob) {
 }
 
 Status HostEngine::agree_on_form(std::span<const RankCard> cards, bool all_mapped, OutOfBand& oob) {
-  const int32_t mine = all_mapped && reaches_buffers(cards) ? 1 : 0;
-  const std::vector<int32_t> all = TRY(oob.all_gather_value(mine));
-  const auto elsewhere = [&](const RankCard& card) { return card.process_hash != cards[rank_.rank].process_hash; };
-  form_ = std::ranges::count(all, 0) == 0 ? Form::kDirect : Form::kStaged;
-  direct_bytes_ = std::ranges::any_of(cards, elsewhere) ? kCrossMemoryBytes : 0;
+  const auto elsewhere = [&](const RankCard& card) { return card.process_hash != cards.front().process_hash; };
+  const bool one_process = std::ranges::none_of(cards, elsewhere);
+  bool reached = all_mapped;
+  if (all_mapped && !one_process) {
+    const std::vector<int32_t> all = TRY(oob.all_gather_value(int32_t{reaches_buffers(cards)}));
+    reached = std::ranges::count(all, 0) == 0;
+  }
+  form_ = reached ? Form::kDirect : Form::kStaged;
+  direct_bytes_ = one_process ? 0 : kCrossMemoryBytes;
   return Status();
 }
 

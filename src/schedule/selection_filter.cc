@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/os.h"
+#include "base/text.h"
 #include "schedule/algorithm.h"
 
 namespace talaria {
@@ -38,18 +38,6 @@ std::vector<Word> algorithm_words() {
 std::vector<Word> protocol_words() {
   return {{"LL", kPacketBit, kPacketBit},    {"LL128", kPacketBit, 0},       {"Simple", kBulkBit, kBulkBit},
           {"packet", kPacketBit, kPacketBit}, {"packet128", kPacketBit, 0}, {"bulk", kBulkBit, kBulkBit}};
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return tolower(x) == tolower(y); });
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 std::string names_of(const std::vector<Word>& words) {

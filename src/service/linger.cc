@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/os.h"
-#include "service/quiet_thread.h"
+#include "base/quiet_thread.h"
 
 namespace talaria {
 namespace {

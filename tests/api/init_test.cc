@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/host_ranks.h"
+#include "support/ids.h"
 #include "support/processes.h"
 #include "support/threads.h"
 
@@ -80,11 +81,11 @@ ncclResult_t init_and_add(const std::function<ncclResult_t(ncclComm_t*)>& init, 
 
 // B-09
 TEST_F(InitApi, AnotherVersionIsRefusedByNameOnAllRanks) {
-  const ncclUniqueId id = make_id();
+  const ForkedIds<ncclUniqueId> ids(1, make_id);
   Outcomes outcomes;
   outcomes.collect({0, 1, 2}, [&](int rank) {
     if (rank == 2) setenv("TALARIA_FAULT", "version", 1);
-    return init_and_add([&](ncclComm_t* comm) { return ncclCommInitRank(comm, 3, id, rank); }, 3);
+    return init_and_add([&](ncclComm_t* comm) { return ncclCommInitRank(comm, 3, ids.one(), rank); }, 3);
   });
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(outcomes[rank].result, ncclInvalidUsage);
@@ -94,22 +95,22 @@ TEST_F(InitApi, AnotherVersionIsRefusedByNameOnAllRanks) {
 }
 
 TEST_F(InitApi, VersionsAreNotComparedWhereTheUserSaysSo) {
-  const ncclUniqueId id = make_id();
+  const ForkedIds<ncclUniqueId> ids(1, make_id);
   Outcomes outcomes;
   outcomes.collect({0, 1}, [&](int rank) {
     setenv("NCCL_ENABLE_VERSION_CHECK", "0", 1);
     if (rank == 1) setenv("TALARIA_FAULT", "version", 1);
-    return init_and_add([&](ncclComm_t* comm) { return ncclCommInitRank(comm, 2, id, rank); }, 2);
+    return init_and_add([&](ncclComm_t* comm) { return ncclCommInitRank(comm, 2, ids.one(), rank); }, 2);
   });
   for (int rank : {0, 1}) EXPECT_EQ(outcomes[rank].result, ncclSuccess) << outcomes[rank].text;
 }
 
 TEST_F(InitApi, RanksThatNeverComeAreNamed) {
-  const ncclUniqueId id = make_id();
+  const ForkedIds<ncclUniqueId> ids(1, make_id);
   Outcomes outcomes;
   outcomes.collect({0, 2}, [&](int rank) {
     setenv("TALARIA_INIT_TIMEOUT", "1", 1);
-    return init_and_add([&](ncclComm_t* comm) { return ncclCommInitRank(comm, 4, id, rank); }, 4);
+    return init_and_add([&](ncclComm_t* comm) { return ncclCommInitRank(comm, 4, ids.one(), rank); }, 4);
   });
   for (int rank : {0, 2}) {
     EXPECT_EQ(outcomes[rank].result, ncclRemoteError);
@@ -148,7 +149,8 @@ TEST_F(InitApi, ScalableInitSpreadsTheRanks) {
 }
 
 TEST_F(InitApi, ScalableInitBetweenProcesses) {
-  std::array<ncclUniqueId, 3> ids{make_id(), make_id(), make_id()};
+  const ForkedIds<ncclUniqueId> forked(3, make_id);
+  std::vector<ncclUniqueId> ids = forked.all();
   Outcomes outcomes;
   outcomes.collect({0, 1, 2, 3, 4, 5, 6}, [&](int rank) {
     return init_and_add(

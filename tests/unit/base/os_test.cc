@@ -1,4 +1,5 @@
 #include "base/os.h"
+#include "base/text.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

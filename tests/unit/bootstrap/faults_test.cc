@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bootstrap/lobby.h"
+#include "support/ids.h"
 #include "support/processes.h"
 #include "support/threads.h"
 #include "unit/bootstrap/meeting.h"
@@ -19,7 +20,8 @@ using namespace test;
 
 TEST(Faults, ADeadPeerIsNamedByEveryOtherRank) {
   constexpr int kRanks = 6, kDead = 2;
-  const UniqueId id = fresh_id();
+  const ForkedIds<UniqueId> ids(1, fresh_id);
+  const UniqueId id = ids.one();
   // The victim is a process that joins and is gone; all others stay in one all-gather after the other until told.
   const pid_t victim = fork_rank([&] { return join(id, kDead, kRanks).ok() ? 0 : 1; });
   Texts texts;
@@ -165,14 +167,16 @@ TEST(Faults, ListeningLeavesTheDataOfAnExchangeAlone) {
 TEST(Faults, AProcessThatDiesBeforeAllHaveJoinedIsNamed) {
   RootLimits limits;
   limits.grace_usec = 50e3;
-  TestRoot root(limits);
+  Handover<UniqueId> id;
   const pid_t victim = fork_rank([&] {
-    const Greeting greeting = make_greeting(Secret(root.id()), 1, 3);
-    Stranger dying(root.id());
+    const Greeting greeting = make_greeting(Secret(id.take()), 1, 3);
+    Stranger dying(id.take());
     dying.say(&greeting, sizeof(greeting));
     Proof welcome{};
     return dying.hear(welcome) ? 0 : 1;
   });
+  TestRoot root(limits);
+  id.give(root.id());
   EXPECT_EQ(wait_for_exit(victim), 0);
   for (int rank : {0, 2, 1}) {  // also who comes late
     EXPECT_EQ(join(root.id(), rank, 3).status().code(), Code::kRemote);

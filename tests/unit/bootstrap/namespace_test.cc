@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bootstrap/interfaces.h"
+#include "support/ids.h"
 #include "support/processes.h"
 #include "support/threads.h"
 #include "unit/bootstrap/meeting.h"
@@ -73,12 +74,17 @@ bool rank_meets(const UniqueId& id, int rank, int nranks, const Config& config) 
 
 // One process makes the id, three processes meet.
 int meet(const Config& config, bool link_local) {
-  Result<UniqueId> id = create_unique_id(config);
-  if (!id.ok() || id->address.any.sa_family != AF_INET6 || is_link_local(id->address) != link_local) {
-    fprintf(stderr, "%s %s\n", last_error_text(), id.ok() ? to_text(id->address).c_str() : "");
+  const ForkedIds<UniqueId> ids(1, [&] {
+    Result<UniqueId> id = create_unique_id(config);
+    if (!id.ok()) fprintf(stderr, "%s\n", last_error_text());
+    return id.ok() ? *id : UniqueId{};
+  });
+  const UniqueId& id = ids.one();
+  if (id.address.any.sa_family != AF_INET6 || is_link_local(id.address) != link_local) {
+    fprintf(stderr, "the id's address is %s\n", to_text(id.address).c_str());
     return 2;
   }
-  const std::vector<int> exits = run_processes(3, [&](int rank) { return rank_meets(*id, rank, 3, config) ? 0 : 1; });
+  const std::vector<int> exits = run_processes(3, [&](int rank) { return rank_meets(id, rank, 3, config) ? 0 : 1; });
   return exits == std::vector<int>(3, 0) ? 0 : 1;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bootstrap/interfaces.h"
+#include "support/ids.h"
 #include "support/processes.h"
 #include "support/threads.h"
 #include "unit/bootstrap/meeting.h"
@@ -100,10 +101,10 @@ TEST(Rendezvous, GathersValuesOfAStruct) {
 
 TEST(Rendezvous, ProcessesMeetQuickly) {
   constexpr int kRanks = 8;
+  const ForkedIds<UniqueId> ids(5, fresh_id);
   const Noise noise(1);
   double best_msec = std::numeric_limits<double>::infinity();
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    const UniqueId id = fresh_id();
+  for (const UniqueId& id : ids.all()) {
     const double start = now_usec();
     const std::vector<int> exits = run_processes(kRanks, [&](int rank) {
       Result<std::unique_ptr<OutOfBand>> oob = join(id, rank, kRanks);

@@ -1,4 +1,4 @@
-#include "service/quiet_thread.h"
+#include "base/quiet_thread.h"
 
 #include <signal.h>
 

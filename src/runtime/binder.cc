@@ -46,6 +46,10 @@ Status Communicator::check(const Collective& collective) const {
   if (finalized_) return fail(Code::kInvalidArgument, "comm {} has been finalized", static_cast<const void*>(this));
   TRY(refuse_after_fault());
   if (aborted_.load()) return fail(Code::kInvalidUsage, "comm {} has been aborted", static_cast<const void*>(this));
+  if (faulted_.load()) {
+    return fail(Code::kInvalidUsage, "comm {} rank {} takes no more operations: one of them ended half done",
+                static_cast<const void*>(this), rank_);
+  }
   return Status();
 }
 

@@ -59,9 +59,9 @@ Result<OutOfBand*> Communicator::channel_for_child() {
     return fail(Code::kInvalidArgument, "comm {} is not usable", static_cast<const void*>(this));
   }
   TRY(refuse_after_fault());
-  if (aborted_.load()) {
-    return fail(Code::kRemote, "comm {} rank {} was aborted: it makes no more communicators",
-                static_cast<const void*>(this), rank_);
+  if (aborted_.load() || faulted_.load()) {
+    return fail(Code::kRemote, "comm {} rank {} {}: it makes no more communicators", static_cast<const void*>(this),
+                rank_, aborted_.load() ? "was aborted" : "gave up an operation half done");
   }
   return resources_->oob.get();
 }
@@ -158,7 +158,7 @@ void Communicator::abort() {
 }
 
 void Communicator::fault(Code code) {
-  aborted_.store(true, std::memory_order_release);
+  faulted_.store(true, std::memory_order_release);
   set_async_error(code);
   if (resources_ == nullptr || resources_->engine == nullptr) return;
   resources_->engine->abort();

@@ -142,7 +142,8 @@ class Communicator {
   const int device_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> released_{false};
-  std::atomic<bool> aborted_{false};
+  std::atomic<bool> aborted_{false};  // by the user, which ends also what is being made of it
+  std::atomic<bool> faulted_{false};  // an operation ended half-done
   bool finalized_ = false;
   mutable std::atomic<int> uses_{0};
   mutable std::atomic<bool> in_call_{false};

@@ -115,7 +115,7 @@ typedef struct ncclConfig_v22800 {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  int blocking;             /* 1: calls return when done (the default) */
+  int blocking;             /* 1: calls return when done (the default), 0: poll ncclCommGetAsyncError */
   int cgaClusterSize;       /* 0..8 */
   int minCTAs;              /* fewest and most thread blocks per operation, from 1 */
   int maxCTAs;
@@ -201,6 +201,7 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId);
 
 /* Joins the communicator of `commId` as `rank` of `nranks`, 0 <= rank < nranks, on the current CUDA device. Returns
  * when all ranks have joined; inside a group, *comm is written by ncclGroupEnd. *comm is NULL after a failure.
+ * With config->blocking = 0 it returns ncclInProgress and a *comm to be polled; that is to be aborted if it fails.
  * `config` may be NULL, and may come from any release since 2.14. */
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
@@ -251,7 +252,8 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqu
 ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
                            ncclConfig_t* config);
 
-/* What went wrong since creation, ncclSuccess if nothing. Callable from any thread. */
+/* ncclInProgress while a non-blocking call goes on, and no other than this, abort and destroy is allowed; then what
+ * went wrong since creation, ncclSuccess if nothing. Callable from any thread. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 

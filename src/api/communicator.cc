@@ -113,14 +113,14 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm) {
 ncclResult_t pncclCommDestroy(ncclComm_t comm) {
   return guarded("CommDestroy", [&]() -> Status {
     if (comm == nullptr) return Status();
-    return destroy(TRY(communicator_of(comm, "CommDestroy")));
+    return destroy(TRY(known_handle(comm, "CommDestroy")));
   });
 }
 
 ncclResult_t pncclCommAbort(ncclComm_t comm) {
   return guarded("CommAbort", [&]() -> Status {
     if (comm == nullptr) return Status();
-    return talaria::abort(TRY(communicator_of(comm, "CommAbort")));
+    return talaria::abort(TRY(known_handle(comm, "CommAbort")));
   });
 }
 
@@ -153,7 +153,7 @@ ncclResult_t pncclCommGetUniqueId(ncclComm_t, ncclUniqueId*) {
 
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {
   return guarded("CommGetAsyncError", [&]() -> Status {
-    const Communicator* communicator = TRY(communicator_of(comm, "CommGetAsyncError"));
+    const Communicator* communicator = TRY(known_handle(comm, "CommGetAsyncError"));
     TRY(check_pointer(asyncError, "CommGetAsyncError", "asyncError"));
     *asyncError = result_of(Status(async_error_of(*communicator)));
     return Status();

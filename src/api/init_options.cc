@@ -103,9 +103,6 @@ Result<InitOptions> read_init_options(const ncclConfig_t* config) {
     return fail(Code::kInvalidArgument, "Invalid config minCTAs/maxCTAs attribute values {}/{}", options.min_ctas,
                 options.max_ctas);
   }
-  if (options.blocking == 0) {
-    return fail(Code::kInvalidUsage, "config blocking=0: non-blocking communicators are not supported yet");
-  }
   return options;
 }
 

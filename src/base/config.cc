@@ -26,6 +26,8 @@ const ConfigRow kRows[] = {
     {"NCCL_HOSTID", &Config::host_id, "", "overrides the identity of this machine"},
     {"NCCL_SOCKET_RETRY_CNT", &Config::socket_retry_count, "34", "connection attempts before giving up"},
     {"NCCL_SOCKET_RETRY_SLEEP_MSEC", &Config::socket_retry_sleep_msec, "100", "pause between attempts, grows linearly"},
+    {"NCCL_COMM_BLOCKING", &Config::comm_blocking, "-1",
+     "1 or 0 makes every communicator blocking or non-blocking, whatever its config says; -1 does not"},
     {"NCCL_UID_STAGGER_THRESHOLD", &Config::uid_stagger_threshold, "256",
      "with more ranks per root than this, they come to it one after another"},
     {"NCCL_UID_STAGGER_RATE", &Config::uid_stagger_rate, "7000", "how many of them per second"},

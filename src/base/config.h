@@ -23,7 +23,7 @@ struct Config {
   int64_t param_dump_all;
   std::string socket_ifname, socket_family, comm_id, host_id, port_range;
   int64_t socket_retry_count, socket_retry_sleep_msec, uid_stagger_threshold, uid_stagger_rate;
-  int64_t init_timeout_sec, timeout_sec, enable_version_check;
+  int64_t init_timeout_sec, timeout_sec, enable_version_check, comm_blocking;
   std::string check_mode;
   int64_t shm_disable, socket_nthreads, nsocks_per_thread, socket_sndbuf, socket_rcvbuf, link_timeout_sec;
   int64_t multi_rank_gpu_enable, max_ctas, min_ctas, graph_mixing_support, fused, cross_memory;

@@ -20,6 +20,16 @@ int wish(int configured, int64_t variable) {
 
 }  // namespace
 
+bool blocking_of(const InitOptions& options, const Config& config) {
+  return config.comm_blocking < 0 ? options.blocking != 0 : config.comm_blocking != 0;
+}
+
+std::unique_ptr<Communicator> Communicator::conceive(const std::optional<InitOptions>& options) const {
+  const Use use(*this);
+  const bool blocking = options && !released() ? blocking_of(*options, resources_->config) : blocking_;
+  return std::make_unique<Communicator>(device_, blocking);
+}
+
 class Communicator::Birth {
  public:
   Birth(Communicator& parent, Communicator& child) : parent_(parent) {
@@ -77,6 +87,7 @@ Status Communicator::init(const Seat& seat, const InitOptions& options, Config c
   const Status status = connect(seat.ids);
   if (!status.ok()) {
     set_async_error(status.code());
+    resources_.reset();  // who waits for this rank hears that it is gone, whenever the caller looks
     return status;
   }
   log_info(kLogInit, "comm {} rank {} nranks {} device {} - Init COMPLETE", static_cast<const void*>(this), rank_,
@@ -117,16 +128,37 @@ Status Communicator::connect(std::span<const UniqueId> ids) {
   return Status();
 }
 
+void Communicator::end_progress(Status status) {
+  if (!status.ok()) set_async_error(status.code());
+  if (progress_.end()) let_go();
+}
+
+Status Communicator::run_in_background(const char* thread_name, std::function<Status()> body) {
+  TRY(progress_.run(thread_name, [this, body = std::move(body)] { end_progress(body()); }));
+  return Status(Code::kInProgress);
+}
+
 Status Communicator::finalize() {
-  const Use use(*this);  // an abort from another thread must not free the engine that is being drained
   if (released()) return fail(Code::kInvalidArgument, "comm {} has been aborted", static_cast<const void*>(this));
   if (finalized_)
     return fail(Code::kInvalidArgument, "comm {} has already been finalized", static_cast<const void*>(this));
   finalized_ = true;
-  if (resources_ == nullptr || resources_->engine == nullptr) return Status();
+  return blocking_ ? drain() : run_in_background("talaria-drain", [this] { return drain(); });
+}
+
+Status Communicator::settle() {
+  progress_.wait();
+  if (finalized_) return Status();
+  finalized_ = true;
+  return drain();
+}
+
+Status Communicator::drain() {
+  const Use use(*this);  // an abort from another thread must not free the engine that is being drained
+  if (released() || resources_ == nullptr || resources_->engine == nullptr) return Status();
   // A kernel may wait for a rank that is gone: looking for that ends its wait.
   while (!resources_->engine->idle()) {
-    (void)async_error();
+    (void)look_for_fault();
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
   return resources_->engine->drain();
@@ -138,6 +170,12 @@ void Communicator::release() {
   next_released_ = released_shells.load();
   while (!released_shells.compare_exchange_weak(next_released_, this)) {
   }
+  if (progress_.abandon()) return;
+  let_go();
+}
+
+void Communicator::let_go() {
+  progress_.close();
   // An abort may come while another thread is inside a call: that call notices and leaves. Pairs with QuickUse.
   if (quick_ && aborted_.load()) remote_fence();
   while (uses_.load() > 0 || in_call_.load()) std::this_thread::yield();
@@ -181,7 +219,7 @@ Status Communicator::refuse_after_fault() const {
               describe(*fault));
 }
 
-Code Communicator::async_error() const {
+Code Communicator::look_for_fault() const {
   const Use use(*this);
   const Code stored = async_error_.load(std::memory_order_acquire);
   if (stored != Code::kSuccess || !ready() || released()) return stored;

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,16 +20,21 @@
 #include "bootstrap/out_of_band.h"
 #include "runtime/child.h"
 #include "runtime/engine.h"
+#include "runtime/progress.h"
 #include "runtime/reduce_op.h"
 #include "runtime/runtime.h"
 #include "schedule/planner.h"
 
 namespace talaria {
 
+// Do the calls of a communicator made with these block?
+bool blocking_of(const InitOptions& options, const Config& config);
+
 class Communicator {
  public:
-  // `device`: CUDA ordinal, -1 for a CPU rank.
-  explicit Communicator(int device) : device_(device) {}
+  // `device`: CUDA ordinal, -1 for a CPU rank. `blocking`: calls that wait for other ranks return when done; without
+  // it, they go on in the background.
+  Communicator(int device, bool blocking) : device_(device), blocking_(blocking) {}
 
   // --- init, by one of these. Blocks until all ranks of the communicator are there.
   Status init(const Seat& seat, const InitOptions& options, Config config);
@@ -50,10 +56,21 @@ class Communicator {
   // Reductions made on this communicator; null before init.
   ReduceOperators* operators() { return ready() && !released() ? &resources_->operators : nullptr; }
 
+  // --- what goes on in the background. One thing at a time; other calls are refused meanwhile.
+  bool blocking() const { return blocking_; }
+  bool in_progress() const { return progress_.running(); }
+  void begin_progress() { progress_.begin(); }
+  void end_progress(Status status);
+  // kInProgress, and what `body` returns is in async_error() once it has ended.
+  Status run_in_background(const char* thread_name, std::function<Status()> body);
+  // A child to be made on the same device.
+  std::unique_ptr<Communicator> conceive(const std::optional<InitOptions>& options) const;
+
   // --- end of life
   Status finalize();
-  Status finalize_if_needed() { return finalized_ ? Status() : finalize(); }
-  // Lets go of everything but the shell. Idempotent.
+  // Waits for what is in progress, then for what was issued.
+  Status settle();
+  // Lets go of everything but the shell; at the end of what is in progress on another's thread. Idempotent.
   void release();
   void abort();
   // An operation ended half-done: no further one may start, and waiting kernels leave.
@@ -71,8 +88,8 @@ class Communicator {
   uint32_t nranks() const { return nranks_; }
   int device() const { return device_; }
   EngineKind kind() const { return device_ < 0 ? EngineKind::kHost : EngineKind::kDevice; }
-  // Also looks for departed peers, and ends a GPU rank's waits for them.
-  Code async_error() const;
+  // kInProgress while anything is. Otherwise also looks for departed peers, and ends a GPU rank's waits for them.
+  Code async_error() const { return in_progress() ? Code::kInProgress : look_for_fault(); }
   void set_async_error(Code code) const;
 
   // Counts calls in flight, so that abort from another thread frees nothing that a call still uses.
@@ -124,6 +141,9 @@ class Communicator {
   };
 
   Status connect(std::span<const UniqueId> ids);
+  Status drain();
+  void let_go();
+  Code look_for_fault() const;
   // The channel to the other ranks, for making a child; refuses where no operation could start. The caller holds a use.
   Result<OutOfBand*> channel_for_child();
   // While it lives, an abort of the parent aborts the child that is being made.
@@ -140,6 +160,7 @@ class Communicator {
   uint32_t rank_ = 0;  // as nranks_ set once, by init
   uint32_t nranks_ = 0;
   const int device_;
+  const bool blocking_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> released_{false};
   std::atomic<bool> aborted_{false};  // by the user, which ends also what is being made of it
@@ -155,6 +176,7 @@ class Communicator {
   std::mutex child_mutex_;         // guards child_
   Communicator* child_ = nullptr;  // being made
   std::unique_ptr<Resources> resources_;
+  Progress progress_;
   Communicator* next_released_ = nullptr;  // shells stay reachable, so that leak checkers see them as kept
   uint64_t end_magic_ = kMagic;
 };

@@ -1,11 +1,6 @@
 #include "runtime/group.h"
 
 #include <algorithm>
-#include <mutex>
-#include <string>
-#include <thread>
-
-#include "base/quiet_thread.h"
 
 namespace talaria {
 namespace {
@@ -18,44 +13,6 @@ Status run_kind(std::vector<Submission>& submissions, EngineKind kind) {
   }
   return mine.empty() ? Status() : mine.front()->engine->run(mine);
 }
-
-// Jobs that take turns.
-using Line = std::vector<InitJob*>;
-
-std::vector<Line> in_lines(std::vector<InitJob>& jobs) {
-  std::vector<Line> lines;
-  for (InitJob& job : jobs) {
-    auto line = std::ranges::find_if(lines, [&](const Line& other) {
-      return job.parent != nullptr && other.front()->parent == job.parent;
-    });
-    if (line == lines.end()) line = lines.insert(lines.end(), Line());
-    line->push_back(&job);
-  }
-  return lines;
-}
-
-// The first failure in time, with its text: the others may only have been ended by it.
-class FirstFailure {
- public:
-  // Is this the first?
-  bool note(Status status) {
-    const std::lock_guard lock(mutex_);
-    if (!status_.ok()) return false;
-    status_ = status;
-    text_ = last_error_text();
-    return true;
-  }
-  // Once nothing fails any more.
-  Status status() {
-    if (!status_.ok()) restore_error_text(std::move(text_));
-    return status_;
-  }
-
- private:
-  std::mutex mutex_;
-  Status status_;
-  std::string text_;
-};
 
 }  // namespace
 
@@ -71,41 +28,33 @@ Status Group::end() {
   std::vector<InitJob> inits = std::exchange(inits_, {});
   const CallList calls = std::exchange(calls_, {});
   const Status error = std::exchange(error_, Status());
+  const bool blocking = std::exchange(blocking_, std::nullopt).value_or(true);
   TRY(error);
-  TRY(run_inits(std::move(inits)));
+  const Status made = blocking ? run_inits(std::move(inits)) : start_inits(std::move(inits));
+  if (!made.ok() && made.code() != Code::kInProgress) return made;
   const bool compared = std::ranges::any_of(calls, [](const auto& entry) { return entry.first->compares_calls(); });
-  return compared ? run_compared(calls, run_calls) : run_calls(calls);
+  TRY(compared ? run_compared(calls, run_calls) : run_calls(calls));
+  return made;
 }
 
-// Ranks wait for each other inside init, so each line needs a thread. One that fails ends the others.
-Status Group::run_inits(std::vector<InitJob> jobs) {
-  const std::vector<Line> lines = in_lines(jobs);
-  FirstFailure failure;
-  const auto note = [&](Status status) {
-    if (failure.note(status)) {
-      for (const InitJob& job : jobs) job.comm->abort();
-    }
-  };
-  const auto run = [&](const Line& line) {
-    for (InitJob* job : line) {
-      const Status status = job->make(*job->comm);
-      if (!status.ok()) return note(status);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < lines.size(); ++i) {
-    Result<std::thread> thread = start_quiet_thread("talaria-init", [&, i] { run(lines[i]); });
-    if (!thread.ok()) {
-      note(thread.status());
-      break;
-    }
-    threads.push_back(thread.value());
+Status Group::admit(bool blocking) {
+  if (blocking_.value_or(blocking) != blocking) {
+    return fail(Code::kInvalidArgument, "Blocking and nonblocking communicators are not allowed in the same group.");
   }
-  if (!lines.empty()) run(lines.front());
-  for (std::thread& thread : threads) thread.join();
-  const Status status = failure.status();
-  for (InitJob& job : jobs) *job.out = status.ok() && job.comm->ready() ? job.comm.release() : nullptr;
-  return status;
+  blocking_ = blocking;
+  return Status();
+}
+
+Status Group::add(InitJob job) {
+  TRY(admit(job.blocking()));
+  inits_.push_back(std::move(job));
+  return Status();
+}
+
+Status Group::add(Communicator& comm, const Call& call) {
+  TRY(admit(comm.blocking()));
+  calls_.emplace_back(&comm, call);
+  return Status();
 }
 
 Status Group::run_calls(const CallList& calls) {

@@ -1,27 +1,18 @@
 // Group: what one thread has started between ncclGroupStart and the matching ncclGroupEnd.
 //
-// Thread-local by the API's definition. Inits of a group run side by side, each on a thread of its own (children of
-// one parent take turns, in the order of the calls, which is the same on all ranks); operations are
-// bound per communicator and handed to the engines together, so that one thread can drive many ranks.
+// Thread-local by the API's definition. Communicators are made side by side; operations are bound per communicator and
+// handed to the engines together, so that one thread can drive many ranks.
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "runtime/call_check.h"
 #include "runtime/communicator.h"
+#include "runtime/init_job.h"
 
 namespace talaria {
-
-struct InitJob {
-  Communicator** out;
-  std::unique_ptr<Communicator> comm;
-  // Makes it ready, or leaves it as it is where the rank gets none.
-  std::function<Status(Communicator&)> make;
-  Communicator* parent = nullptr;  // null: made by unique ids
-};
 
 class Group {
  public:
@@ -29,21 +20,24 @@ class Group {
   static Group& current();
 
   void start() { ++depth_; }
+  // kInProgress if communicators are being made in the background; operations are not.
   Status end();
   bool open() const { return depth_ > 0; }
-  void add(InitJob job) { inits_.push_back(std::move(job)); }
-  void add(Communicator& comm, const Call& call) { calls_.emplace_back(&comm, call); }
+  // kInvalidArgument for a non-blocking communicator among blocking ones, or the other way round.
+  Status add(InitJob job);
+  Status add(Communicator& comm, const Call& call);
   // The first error inside an open group makes its end fail and drops everything queued.
   void poison(Status status) {
     if (error_.ok()) error_ = status;
   }
 
  private:
-  static Status run_inits(std::vector<InitJob> jobs);
   static Status run_calls(const CallList& calls);
+  Status admit(bool blocking);
 
   int depth_ = 0;
   Status error_;
+  std::optional<bool> blocking_;  // as the first one added; all are alike
   std::vector<InitJob> inits_;
   CallList calls_;
 };

@@ -37,9 +37,9 @@ Status check_devices(int ndev, const int* devices, int visible) {
   return Status();
 }
 
-InitJob init_job(Communicator** out, int device, const Seat& seat, const InitOptions& options, const Config& config) {
-  return {out, std::make_unique<Communicator>(device),
-          [=](Communicator& comm) { return comm.init(seat, options, config); }};
+InitJob init_job(Communicator** out, std::unique_ptr<Communicator> comm, const Seat& seat, const InitOptions& options,
+                 const Config& config) {
+  return {out, std::move(comm), [=](Communicator& made) { return made.init(seat, options, config); }};
 }
 
 // Runs `action` as a group of its own, or as part of the caller's.
@@ -68,8 +68,8 @@ Status init_rank(Communicator** out, int nranks, std::vector<UniqueId> ids, int 
     const Config config = read_reported_config();
     const int device = visible_devices(config) > 0 ? TRY(current_device()) : kHostDevice;
     const Seat seat{static_cast<uint32_t>(rank), static_cast<uint32_t>(nranks), std::move(ids)};
-    group.add(init_job(out, device, seat, options, config));
-    return Status();
+    auto comm = std::make_unique<Communicator>(device, blocking_of(options, config));
+    return group.add(init_job(out, std::move(comm), seat, options, config));
   });
 }
 
@@ -84,7 +84,7 @@ Status init_all(Communicator** out, int ndev, const int* devices) {
     for (int i = 0; i < ndev; ++i) {
       const int device = visible == 0 ? kHostDevice : devices == nullptr ? i : devices[i];
       const Seat seat{static_cast<uint32_t>(i), static_cast<uint32_t>(ndev), {id}};
-      group.add(init_job(out + i, device, seat, InitOptions{}, config));
+      TRY(group.add(init_job(out + i, std::make_unique<Communicator>(device, true), seat, InitOptions{}, config)));
     }
     return Status();
   });
@@ -96,17 +96,16 @@ Status split(Communicator& parent, int color, int key, const std::optional<InitO
     return fail(Code::kInvalidUsage, "ncclCommSplit: communicators of GPU ranks cannot be split yet");
   }
   return grouped([&](Group& group) -> Status {
-    group.add(InitJob{out, std::make_unique<Communicator>(parent.device()),
+    return group.add({out, parent.conceive(options),
                       [=, &parent](Communicator& comm) { return comm.init_by_split(parent, {color, key}, options); },
-                      &parent});
-    return Status();
+                      &parent, color != SplitRequest::kNoColor});
   });
 }
 
 Status finalize(Communicator& comm) { return comm.finalize(); }
 
 Status destroy(Communicator* comm) {
-  const Status drained = comm->finalize_if_needed();
+  const Status drained = comm->settle();
   comm->release();
   return drained;
 }
@@ -117,7 +116,7 @@ Status abort(Communicator* comm) {
   return Status();
 }
 
-Result<Communicator*> checked_handle(void* handle, const char* function) {
+Result<Communicator*> known_handle(void* handle, const char* function) {
   if (handle == nullptr) return fail(Code::kInvalidArgument, "{} : comm argument is NULL", function);
   auto* comm = static_cast<Communicator*>(handle);
   if (!comm->intact()) return fail(Code::kInvalidArgument, "Error: corrupted comm object detected");
@@ -131,6 +130,16 @@ Result<Communicator*> checked_handle(void* handle, const char* function) {
                 comm->home_process());
   }
   return comm;
+}
+
+Result<Communicator*> checked_handle(void* handle, const char* function) {
+  Communicator* comm = TRY(known_handle(handle, function));
+  if (comm->in_progress()) {
+    return fail(Code::kInvalidArgument, "{} : Attempt to use communicator before the previous operation returned "
+                "ncclSuccess (comm {}): poll ncclCommGetAsyncError first", function, handle);
+  }
+  if (comm->ready()) return comm;
+  return fail(comm->async_error(), "{} : comm {} could not be made, see its log; abort it", function, handle);
 }
 
 int rank_of(const Communicator& comm) { return static_cast<int>(comm.rank()); }
@@ -161,8 +170,7 @@ Status submit(Communicator& comm, const Call& call) {
     TRY(comm.check(call.collective));
     Call queued = call;
     if (host) queued.stream = nullptr;  // CPU ranks ignore streams: different ones must not cut a group into parts
-    group.add(comm, queued);
-    return Status();
+    return group.add(comm, queued);
   });
 }
 

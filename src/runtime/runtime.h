@@ -36,19 +36,25 @@ struct InitOptions {
 };
 
 // --- life of a communicator. `*out` is written at once outside a group, at group_end inside one (null on failure).
+// A non-blocking one is then still in progress: kInProgress is returned, and async_error_of() becomes kSuccess or the
+// error. It has to be destroyed or aborted also after an error.
 // With several ids the ranks are spread over their roots.
 Status init_rank(Communicator** out, int nranks, std::vector<UniqueId> ids, int rank, const InitOptions& options);
 // One communicator per entry of `devices` (null: 0..ndev-1) in this process. Always blocking.
 Status init_all(Communicator** out, int ndev, const int* devices);
 // Collective over `parent`: one communicator per color, ordered by key, then by rank. Null for color -1. Without
-// `options` the child is made as the parent was.
+// `options` the child is made as the parent was. In the background where the parent is non-blocking, which is then in
+// progress as well, and hears of a failure.
 Status split(Communicator& parent, int color, int key, const std::optional<InitOptions>& options, Communicator** out);
 Status finalize(Communicator& comm);
-Status destroy(Communicator* comm);  // frees it
-Status abort(Communicator* comm);    // frees it; callable from any thread while other calls are in flight
+Status destroy(Communicator* comm);  // frees it, after what is in progress
+// Frees it; callable from any thread while other calls are in flight or something is in progress, which it ends.
+Status abort(Communicator* comm);
 
 // --- queries
 // kInvalidArgument with a log line for null, foreign or destroyed handles. `function` is the API name for the text.
+Result<Communicator*> known_handle(void* handle, const char* function);
+// The same, and kInvalidArgument while something is in progress, and the error of an init that has failed.
 Result<Communicator*> checked_handle(void* handle, const char* function);
 int rank_of(const Communicator& comm);
 int count_of(const Communicator& comm);

@@ -135,8 +135,6 @@ TEST(ConfigSizes, ValuesOutOfRangeAreNamed) {
   constexpr BadValue kBad[] = {
       {&ncclConfig_t::blocking, 2, Code::kInvalidArgument, "Invalid config blocking attribute value 2"},
       {&ncclConfig_t::blocking, -1, Code::kInvalidArgument, "Invalid config blocking attribute value -1"},
-      {&ncclConfig_t::blocking, 0, Code::kInvalidUsage,
-       "config blocking=0: non-blocking communicators are not supported yet"},
       {&ncclConfig_t::cgaClusterSize, 9, Code::kInvalidArgument, "Invalid config cgaClusterSize attribute value 9"},
       {&ncclConfig_t::minCTAs, 0, Code::kInvalidArgument, "Invalid config minCTAs attribute value 0"},
       {&ncclConfig_t::maxCTAs, -3, Code::kInvalidArgument, "Invalid config maxCTAs attribute value -3"},

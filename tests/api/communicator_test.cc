@@ -100,9 +100,9 @@ TEST_F(CommunicatorApi, BadConfigMakesNoCommunicator) {
   ncclUniqueId id;
   ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = 2;
   ncclComm_t comm = not_null();
-  EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidUsage);
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInvalidArgument);
   EXPECT_EQ(comm, nullptr);
   config.magic = 1;
   comm = not_null();

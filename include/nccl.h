@@ -108,6 +108,7 @@ typedef enum { ncclScalarDevice = 0, ncclScalarHostImmediate = 1 } ncclScalarRes
 #define NCCL_SHRINK_DEFAULT 0x00
 #define NCCL_SHRINK_ABORT 0x01 /* end the parent's pending operations first */
 #define NCCL_REVOKE_DEFAULT 0x00
+#define NCCL_SUSPEND_MEM 0x01 /* since 2.29 */
 
 /* Options of a communicator. Start from NCCL_CONFIG_INITIALIZER; an untouched field means the library's default.
  * The first three fields say which header the caller was compiled with. */
@@ -265,7 +266,8 @@ ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int* device);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
 ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* rank);
 
-/* Since 2.29: properties (the caller's struct says its size and version), giving memory back for a while, counters. */
+/* Since 2.29: properties (the caller's struct says its size and version); giving memory back for a while, by all ranks
+ * together and with flags NCCL_SUSPEND_MEM, when no operation is outstanding; counters. */
 ncclResult_t ncclCommQueryProperties(ncclComm_t comm, struct ncclCommProperties* props);
 ncclResult_t pncclCommQueryProperties(ncclComm_t comm, struct ncclCommProperties* props);
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);

@@ -172,23 +172,6 @@ ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* rank) {
   return answer("CommUserRank", comm, rank, "rank", rank_of);
 }
 
-// The caller's struct is of a version that this library does not fill yet: nothing is written.
-ncclResult_t pncclCommQueryProperties(ncclComm_t, struct ncclCommProperties*) {
-  return guarded("CommQueryProperties", [] { return not_supported("ncclCommQueryProperties"); });
-}
-
-ncclResult_t pncclCommSuspend(ncclComm_t, int) {
-  return guarded("CommSuspend", [] { return not_supported("ncclCommSuspend"); });
-}
-
-ncclResult_t pncclCommResume(ncclComm_t) {
-  return guarded("CommResume", [] { return not_supported("ncclCommResume"); });
-}
-
-ncclResult_t pncclCommMemStats(ncclComm_t, ncclCommMemStat_t, uint64_t*) {
-  return guarded("CommMemStats", [] { return not_supported("ncclCommMemStats"); });
-}
-
 // Weak, so that a profiler can put its own in front (design §11).
 decltype(pncclGetUniqueId) ncclGetUniqueId __attribute__((weak, alias("pncclGetUniqueId")));
 decltype(pncclCommInitRank) ncclCommInitRank __attribute__((weak, alias("pncclCommInitRank")));
@@ -207,8 +190,4 @@ decltype(pncclCommGetAsyncError) ncclCommGetAsyncError __attribute__((weak, alia
 decltype(pncclCommCount) ncclCommCount __attribute__((weak, alias("pncclCommCount")));
 decltype(pncclCommCuDevice) ncclCommCuDevice __attribute__((weak, alias("pncclCommCuDevice")));
 decltype(pncclCommUserRank) ncclCommUserRank __attribute__((weak, alias("pncclCommUserRank")));
-decltype(pncclCommQueryProperties) ncclCommQueryProperties __attribute__((weak, alias("pncclCommQueryProperties")));
-decltype(pncclCommSuspend) ncclCommSuspend __attribute__((weak, alias("pncclCommSuspend")));
-decltype(pncclCommResume) ncclCommResume __attribute__((weak, alias("pncclCommResume")));
-decltype(pncclCommMemStats) ncclCommMemStats __attribute__((weak, alias("pncclCommMemStats")));
 }

@@ -45,6 +45,7 @@ Status Communicator::check(const Collective& collective) const {
   if (!ready()) return fail(Code::kInvalidArgument, "comm {} is not initialized yet", static_cast<const void*>(this));
   if (finalized_) return fail(Code::kInvalidArgument, "comm {} has been finalized", static_cast<const void*>(this));
   TRY(refuse_after_fault());
+  TRY(refuse_while_suspended());
   if (aborted_.load()) return fail(Code::kInvalidUsage, "comm {} has been aborted", static_cast<const void*>(this));
   if (faulted_.load()) {
     return fail(Code::kInvalidUsage, "comm {} rank {} takes no more operations: one of them ended half done",

@@ -64,11 +64,18 @@ Status Communicator::init_by_split(Communicator& parent, const SplitRequest& req
   return seat.nranks == 0 ? Status() : init(seat, wanted, std::move(config));
 }
 
+Status Communicator::refuse_while_suspended() const {
+  if (!suspended()) return Status();
+  return fail(Code::kInvalidUsage, "comm {} rank {} is suspended: call ncclCommResume first",
+              static_cast<const void*>(this), rank_);
+}
+
 Result<OutOfBand*> Communicator::channel_for_child() {
   if (released() || !ready()) {
     return fail(Code::kInvalidArgument, "comm {} is not usable", static_cast<const void*>(this));
   }
   TRY(refuse_after_fault());
+  TRY(refuse_while_suspended());
   if (aborted_.load() || faulted_.load()) {
     return fail(Code::kRemote, "comm {} rank {} {}: it makes no more communicators", static_cast<const void*>(this),
                 rank_, aborted_.load() ? "was aborted" : "gave up an operation half done");
@@ -136,6 +143,39 @@ void Communicator::end_progress(Status status) {
 Status Communicator::run_in_background(const char* thread_name, std::function<Status()> body) {
   TRY(progress_.run(thread_name, [this, body = std::move(body)] { end_progress(body()); }));
   return Status(Code::kInProgress);
+}
+
+// After the barrier no rank is in an operation, nor will be before the last one has resumed.
+Status Communicator::suspend() {
+  const Use use(*this);
+  OutOfBand* channel = TRY(channel_for_child());
+  TRY(channel->barrier());
+  TRY(resources_->engine->give_back());
+  suspended_ = true;
+  return Status();
+}
+
+Status Communicator::resume() {
+  const Use use(*this);
+  if (released()) return fail(Code::kInvalidArgument, "comm {} has been aborted", static_cast<const void*>(this));
+  const Status mine = resources_->engine->take_back();
+  const auto all = TRY(resources_->oob->all_gather_value(mine.code()));
+  TRY(mine);
+  for (uint32_t r = 0; r < nranks_; ++r) {
+    if (all[r] != Code::kSuccess) return fail(Code::kRemote, "rank {} could not resume; see its log", r);
+  }
+  suspended_ = false;
+  return Status();
+}
+
+uint64_t Communicator::device_bytes() const {
+  const Use use(*this);
+  return released() ? 0 : resources_->engine->device_bytes();
+}
+
+int Communicator::nvml_index() const {
+  const Use use(*this);
+  return released() ? -1 : resources_->engine->nvml_index();
 }
 
 Status Communicator::finalize() {

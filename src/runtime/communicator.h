@@ -66,6 +66,12 @@ class Communicator {
   // A child to be made on the same device.
   std::unique_ptr<Communicator> conceive(const std::optional<InitOptions>& options) const;
 
+  // --- by all ranks together: gives back what only operations need, and takes it again. The communicator makes no
+  // operation and no child meanwhile.
+  Status suspend();
+  Status resume();
+  bool suspended() const { return suspended_.load(std::memory_order_relaxed); }
+
   // --- end of life
   Status finalize();
   // Waits for what is in progress, then for what was issued.
@@ -87,6 +93,8 @@ class Communicator {
   uint32_t rank() const { return rank_; }
   uint32_t nranks() const { return nranks_; }
   int device() const { return device_; }
+  uint64_t device_bytes() const;  // of GPU memory
+  int nvml_index() const;         // of the GPU; -1 without one, or where NVML does not tell
   EngineKind kind() const { return device_ < 0 ? EngineKind::kHost : EngineKind::kDevice; }
   // kInProgress while anything is. Otherwise also looks for departed peers, and ends a GPU rank's waits for them.
   Code async_error() const { return in_progress() ? Code::kInProgress : look_for_fault(); }
@@ -148,6 +156,7 @@ class Communicator {
   Result<OutOfBand*> channel_for_child();
   // While it lives, an abort of the parent aborts the child that is being made.
   class Birth;
+  Status refuse_while_suspended() const;
   // Names the rank whose fault ended this communicator, if one did.
   Status refuse_after_fault() const;
   Result<Work> bind_call(const Call& call);
@@ -166,6 +175,7 @@ class Communicator {
   std::atomic<bool> aborted_{false};  // by the user, which ends also what is being made of it
   std::atomic<bool> faulted_{false};  // an operation ended half-done
   bool finalized_ = false;
+  std::atomic<bool> suspended_{false};
   mutable std::atomic<int> uses_{0};
   mutable std::atomic<bool> in_call_{false};
   const bool quick_ = has_remote_fence();

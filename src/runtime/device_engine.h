@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "runtime/engine.h"
 #include "runtime/launcher.h"
+#include "service/nvml.h"
 
 namespace talaria {
 
@@ -31,6 +32,8 @@ class DeviceEngine final : public Engine {
   bool idle() override;
   Status drain() override;
   Status health() override;
+  uint64_t device_bytes() const override { return map_.bytes + state_->plans.bytes(); }
+  int nvml_index() const override { return nvml_index_of(bus_id_); }
 
  private:
   // Offsets of the parts of DeviceState::memory.

@@ -74,6 +74,7 @@ Result<CUdeviceptr> DevicePlans::reserve(size_t bytes, CUstream upload) {
     arena_bytes_ = std::max(kArenaBytes, bytes);
     arenas_.push_back(TRY(DeviceBlock::allocate(context_, arena_bytes_, upload)));
     used_ = 0;
+    bytes_ += arena_bytes_;
   }
   const CUdeviceptr address = arenas_.back().address() + used_;
   used_ += bytes;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +22,7 @@ class DevicePlans {
   explicit DevicePlans(ContextPtr context) : context_(std::move(context)) {}
   // `view` with pointers into device memory. `upload` is a private stream of the same device.
   Result<PlanView> on_device(const PlanView& view, CUstream upload);
+  uint64_t bytes() const { return bytes_; }
 
  private:
   struct Copy {
@@ -34,6 +36,7 @@ class DevicePlans {
   std::vector<DeviceBlock> arenas_;
   size_t arena_bytes_ = 0;  // of the last arena
   size_t used_ = 0;         // of the last arena
+  uint64_t bytes_ = 0;      // of all arenas
 };
 
 }  // namespace talaria

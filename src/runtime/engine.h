@@ -73,6 +73,13 @@ class Engine {
   virtual bool idle() { return true; }
   // Waits for enqueued work to end (finalize, destroy).
   virtual Status drain() = 0;
+  // Gives back to the system the memory that only operations need, and makes sure that there is room for it again.
+  // Between the two, and while either runs, no rank of the communicator is in an operation.
+  virtual Status give_back() { return fail(Code::kInvalidUsage, "ranks of this kind cannot be suspended yet"); }
+  virtual Status take_back() { return give_back(); }
+  // GPU memory held for the rank, and its GPU's index in NVML; 0 and -1 for a CPU rank.
+  virtual uint64_t device_bytes() const { return 0; }
+  virtual int nvml_index() const { return -1; }
   // A fault found by a kernel or executor since the start; success otherwise. Callable from any thread.
   virtual Status health() = 0;
 };

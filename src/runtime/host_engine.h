@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class HostEngine final : public Engine {
   Status run(std::span<Submission* const> submissions) override;
   void abort() override { aborted_.store(true, std::memory_order_release); }
   Status drain() override { return Status(); }
+  Status give_back() override;
+  Status take_back() override;
   Status health() override { return aborted_.load(std::memory_order_acquire) ? Status(Code::kRemote) : Status(); }
 
  private:
@@ -40,6 +43,7 @@ class HostEngine final : public Engine {
   bool is_denied();
   std::string describe_wait() const;
   Result<SharedMemory> make_mailbox(size_t bytes) const;
+  std::vector<std::span<std::byte>> idle_slots();
   Result<bool> map_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
   Status map_peers(std::span<const RankCard> cards, std::vector<bool>& opened);
   Status link_peers(const std::vector<bool>& mapped, OutOfBand& oob);

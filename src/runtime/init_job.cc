@@ -29,9 +29,9 @@ std::vector<Line> in_lines(std::vector<InitJob> jobs) {
 
 Status make(InitJob& job) {
   try {
-    return job.make(*job.comm);
+    return job.make(job.subject());
   } catch (const std::exception& exception) {
-    return fail(Code::kSystem, "a communicator cannot be made: {}", exception.what());
+    return fail(Code::kSystem, "rank {}: out of resources: {}", job.subject().rank(), exception.what());
   }
 }
 
@@ -45,6 +45,7 @@ Status make_in_background(Line& line) {
   Status status;
   for (InitJob& job : line) {
     if (status.ok()) status = make(job);
+    if (job.comm == nullptr) continue;
     Communicator* const comm = job.wanted ? job.comm.release() : job.comm.get();
     if (job.parent != nullptr) comm->end_progress(status);
   }
@@ -56,12 +57,15 @@ Status start_line(Line jobs) {
   InitJob& first = line->front();
   Communicator& owner = first.parent == nullptr ? *first.comm : *first.parent;
   for (const InitJob& job : *line) {
+    if (job.comm == nullptr) continue;
     *job.out = job.wanted ? job.comm.get() : nullptr;
     if (job.parent != nullptr) job.comm->begin_progress();
   }
   const Status started = owner.run_in_background("talaria-init", [line] { return make_in_background(*line); });
   if (started.code() == Code::kInProgress) return started;
-  for (const InitJob& job : *line) *job.out = nullptr;
+  for (const InitJob& job : *line) {
+    if (job.comm != nullptr) *job.out = nullptr;
+  }
   return started;
 }
 
@@ -97,7 +101,7 @@ Status run_inits(std::vector<InitJob> jobs) {
     if (status.ok() || !failure.note(status)) return;
     for (const Line& line : lines) {
       if (&line == &ended) continue;
-      for (const InitJob& job : line) job.comm->abort();
+      for (const InitJob& job : line) job.subject().abort();
     }
   };
   std::vector<std::thread> threads;
@@ -116,7 +120,7 @@ Status run_inits(std::vector<InitJob> jobs) {
   const Status status = failure.status();
   for (Line& line : lines) {
     for (InitJob& job : line) {
-      *job.out = status.ok() && job.comm->ready() ? job.comm.release() : nullptr;
+      if (job.comm != nullptr) *job.out = status.ok() && job.comm->ready() ? job.comm.release() : nullptr;
     }
   }
   return status;

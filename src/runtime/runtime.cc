@@ -102,6 +102,25 @@ Status split(Communicator& parent, int color, int key, const std::optional<InitO
   });
 }
 
+Status suspend(Communicator& comm) {
+  return grouped([&](Group& group) -> Status {
+    if (comm.kind() == EngineKind::kDevice) {
+      return fail(Code::kInvalidUsage, "ncclCommSuspend: communicators of GPU ranks cannot be suspended yet");
+    }
+    if (comm.suspended()) return fail(Code::kInvalidUsage, "ncclCommSuspend: comm {} is suspended already",
+                                      static_cast<const void*>(&comm));
+    return group.add({nullptr, nullptr, [](Communicator& self) { return self.suspend(); }, &comm, false});
+  });
+}
+
+Status resume(Communicator& comm) {
+  return grouped([&](Group& group) -> Status {
+    if (!comm.suspended()) return fail(Code::kInvalidUsage, "ncclCommResume: comm {} is not suspended",
+                                       static_cast<const void*>(&comm));
+    return group.add({nullptr, nullptr, [](Communicator& self) { return self.resume(); }, &comm, false});
+  });
+}
+
 Status finalize(Communicator& comm) { return comm.finalize(); }
 
 Status destroy(Communicator* comm) {
@@ -145,6 +164,9 @@ Result<Communicator*> checked_handle(void* handle, const char* function) {
 int rank_of(const Communicator& comm) { return static_cast<int>(comm.rank()); }
 int count_of(const Communicator& comm) { return static_cast<int>(comm.nranks()); }
 int device_of(const Communicator& comm) { return comm.device(); }
+int nvml_index_of(const Communicator& comm) { return comm.nvml_index(); }
+uint64_t device_bytes_of(const Communicator& comm) { return comm.device_bytes(); }
+bool is_suspended(const Communicator& comm) { return comm.suspended(); }
 Code async_error_of(const Communicator& comm) { return comm.async_error(); }
 
 Status group_start() {

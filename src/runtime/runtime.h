@@ -46,6 +46,10 @@ Status init_all(Communicator** out, int ndev, const int* devices);
 // `options` the child is made as the parent was. In the background where the parent is non-blocking, which is then in
 // progress as well, and hears of a failure.
 Status split(Communicator& parent, int color, int key, const std::optional<InitOptions>& options, Communicator** out);
+// Collective, in a group or alone, in the background where the communicator is non-blocking. Between the two it carries
+// out no operation, and memory that only operations need is the system's. kInvalidUsage out of order.
+Status suspend(Communicator& comm);
+Status resume(Communicator& comm);
 Status finalize(Communicator& comm);
 Status destroy(Communicator* comm);  // frees it, after what is in progress
 // Frees it; callable from any thread while other calls are in flight or something is in progress, which it ends.
@@ -59,6 +63,9 @@ Result<Communicator*> checked_handle(void* handle, const char* function);
 int rank_of(const Communicator& comm);
 int count_of(const Communicator& comm);
 int device_of(const Communicator& comm);  // CUDA device ordinal; -1 for CPU ranks
+int nvml_index_of(const Communicator& comm);  // -1 for CPU ranks, and where NVML does not tell
+uint64_t device_bytes_of(const Communicator& comm);  // GPU memory that the library holds for the communicator
+bool is_suspended(const Communicator& comm);
 Code async_error_of(const Communicator& comm);
 
 // --- operations and groups. Outside a group an operation is a group of one.

@@ -111,4 +111,33 @@ void SharedMemory::unlink_name() {
   if (std::exchange(linked_, false)) shm_unlink(name_.c_str());
 }
 
+std::span<std::byte> whole_pages(std::span<std::byte> memory) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(memory.data());
+  const uintptr_t first = (address + page - 1) / page * page, end = (address + memory.size()) / page * page;
+  return first < end ? memory.subspan(first - address, end - first) : std::span<std::byte>();
+}
+
+void discard_pages(std::span<std::byte> pages) {
+  if (pages.empty() || madvise(pages.data(), pages.size(), MADV_REMOVE) == 0) return;
+  madvise(pages.data(), pages.size(), MADV_DONTNEED);  // private memory
+}
+
+int reserve_pages(std::span<std::byte> pages) {
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, newer than some headers
+  return pages.empty() || madvise(pages.data(), pages.size(), kPopulateWrite) == 0 ? 0 : errno;
+}
+
+bool can_reserve_pages() {
+  static const bool can = [] {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    void* data = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return false;
+    const bool reserved = reserve_pages({static_cast<std::byte*>(data), page}) == 0;
+    munmap(data, page);
+    return reserved;
+  }();
+  return can;
+}
+
 }  // namespace talaria

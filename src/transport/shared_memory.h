@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -47,5 +48,15 @@ class SharedMemory {
   std::string name_;
   bool linked_ = false;  // this handle is to unlink the name
 };
+
+// --- pages of any such block, or of private memory
+// The pages that lie in `memory` as a whole.
+std::span<std::byte> whole_pages(std::span<std::byte> memory);
+// Gives them back to the system, for all that map them; a later touch finds zeroes, or is a bus error where the system
+// has no room any more.
+void discard_pages(std::span<std::byte> pages);
+// Makes sure that there is room. 0 or an errno; EINVAL where the kernel cannot.
+int reserve_pages(std::span<std::byte> pages);
+bool can_reserve_pages();
 
 }  // namespace talaria

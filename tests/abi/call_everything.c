@@ -143,7 +143,6 @@ static void refuse_operations(ncclComm_t comm) {
 static void refuse_communicators(ncclComm_t comm) {
   ncclComm_t other = comm;
   ncclUniqueId id;
-  uint64_t bytes = 0;
   int excluded = 0;
   memset(&id, 0, sizeof(id));
   expect("ncclCommInitRankScalable", ncclInvalidArgument, ncclCommInitRankScalable(&other, 1, 0, 1, &id, NULL));
@@ -159,10 +158,15 @@ static void refuse_communicators(ncclComm_t comm) {
   expect("grow out", 1, other == NULL);
   expect_refused("ncclCommGetUniqueId", ncclCommGetUniqueId(comm, &id));
   expect_refused("ncclCommRevoke", ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
-  expect_refused("ncclCommSuspend", ncclCommSuspend(comm, 1));
-  expect_refused("ncclCommResume", ncclCommResume(comm));
-  expect_refused("ncclCommMemStats", ncclCommMemStats(comm, ncclStatGpuMemTotal, &bytes));
-  expect_refused("ncclCommQueryProperties", ncclCommQueryProperties(comm, NULL));
+}
+
+static void check_suspension(ncclComm_t comm) {
+  uint64_t value = 7;
+  expect("ncclCommSuspend", ncclSuccess, ncclCommSuspend(comm, NCCL_SUSPEND_MEM));
+  expect("ncclCommMemStats", ncclSuccess, ncclCommMemStats(comm, ncclStatGpuMemSuspended, &value));
+  expect("suspended", 1, value == 1);
+  expect("ncclCommResume", ncclSuccess, ncclCommResume(comm));
+  expect("ncclCommQueryProperties", ncclInvalidArgument, ncclCommQueryProperties(comm, NULL));
 }
 
 static void refuse_memory(ncclComm_t comm) {
@@ -263,6 +267,7 @@ int main(void) {
     check_queries(comm);
     check_operations(comm);
     refuse_operations(comm);
+    check_suspension(comm);
     refuse_communicators(comm);
     refuse_memory(comm);
     refuse_device_communicators(comm);

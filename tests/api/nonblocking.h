@@ -1,14 +1,19 @@
 // Non-blocking communicators, and how their callers poll.
 #pragma once
 
+#include <sys/mman.h>
+
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "api/host_ranks.h"
+#include "support/processes.h"
 
 namespace talaria::test {
 
@@ -54,6 +59,29 @@ inline ncclResult_t finished(ncclResult_t result, ncclComm_t comm) {
 inline ncclResult_t start_init(ncclComm_t* comm, int nranks, const ncclUniqueId& id, int rank) {
   ncclConfig_t config = non_blocking();
   return ncclCommInitRankConfig(comm, nranks, id, rank, &config);
+}
+
+// Runs member(id, rank) in n processes, which all must return true. The id is made by one of them: nothing is forked
+// while a thread of the library runs.
+template <typename Member>
+void run_process_inits(int nranks, Member member) {
+  struct Shared {
+    std::atomic<bool> ready{false};
+    ncclUniqueId id;
+  };
+  void* page = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto* shared = new (page) Shared;
+  const std::vector<int> exits = run_processes(nranks, [&](int rank) {
+    if (rank == 0) {
+      shared->id = new_id();
+      shared->ready = true;
+    }
+    while (!shared->ready) std::this_thread::yield();
+    return member(shared->id, rank) ? 0 : 1;
+  });
+  munmap(page, sizeof(Shared));
+  EXPECT_EQ(exits, std::vector<int>(static_cast<size_t>(nranks), 0));
 }
 
 // The sum of what the ranks give.

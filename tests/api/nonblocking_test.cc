@@ -1,17 +1,12 @@
 // Non-blocking communicators (config.blocking = 0) of CPU ranks: what is returned at once, and what is polled for.
 #include "api/nonblocking.h"
 
-#include <sys/mman.h>
-
-#include <atomic>
 #include <cstring>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "api/variable.h"
-#include "support/processes.h"
 #include "support/threads.h"
 
 namespace talaria::test {
@@ -45,24 +40,8 @@ TEST_F(NonBlockingApi, ThreadsFromInitToDestroy) {
 }
 
 TEST_F(NonBlockingApi, ProcessesFromInitToDestroy) {
-  struct Shared {
-    std::atomic<bool> ready{false};
-    ncclUniqueId id;
-  };
   for (int nranks : {2, 5, 8}) {
-    void* page = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(page, MAP_FAILED);
-    auto* shared = new (page) Shared;
-    const std::vector<int> exits = run_processes(nranks, [&](int rank) {
-      if (rank == 0) {
-        shared->id = new_id();
-        shared->ready = true;
-      }
-      while (!shared->ready) std::this_thread::yield();
-      return live_and_die(shared->id, nranks, rank) ? 0 : 1;
-    });
-    EXPECT_EQ(exits, std::vector<int>(static_cast<size_t>(nranks), 0));
-    munmap(page, sizeof(Shared));
+    run_process_inits(nranks, [&](const ncclUniqueId& id, int rank) { return live_and_die(id, nranks, rank); });
   }
 }
 

@@ -151,7 +151,7 @@ def new_comparison(arguments):
     settings = {name: value for name, value in sorted(os.environ.items()) if name.startswith(("NCCL_", "TALARIA_"))}
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "machine": {"cpu": cpu_model(), "cores": os.cpu_count(), "kernel": platform.release()},
+        "machine": {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)), "kernel": platform.release()},
         "options": {"alternations": arguments.alternations, "milliseconds": arguments.milliseconds,
                     "sizes": arguments.sizes, "time": "slowest rank, median over the alternations",
                     "type": "float", "reduction": "sum"},

@@ -27,7 +27,7 @@ def commands_of(library, program, folder, ranks, max_bytes):
     """What to run: one command per rank, or one that starts them all."""
     arguments = [str(program), str(folder), str(ranks), str(max_bytes)]
     if library == "open_mpi":
-        return [mpirun_command(ranks, os.cpu_count()) + arguments]
+        return [mpirun_command(ranks, len(os.sched_getaffinity(0))) + arguments]
     return [arguments + [str(rank)] for rank in range(ranks)]
 
 

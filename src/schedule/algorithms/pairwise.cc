@@ -20,8 +20,8 @@ bool serves(Operation operation, uint32_t, Form form) {
 void all_to_all(const Shape& shape, Plan& plan) {
   const uint32_t n = shape.nranks;
   plan.begin_stream();
-  plan.add(shape.rank, {own_input()}, {own_output()});
   for (uint32_t d = 1; d < n; ++d) plan.add((shape.rank + d) % n, {own_input()}, {inbox((shape.rank + d) % n, 0)});
+  plan.add(shape.rank, {own_input()}, {own_output()});
   plan.begin_stream();
   for (uint32_t d = 1; d < n; ++d) {
     plan.add((shape.rank + n - d) % n, {inbox((shape.rank + n - d) % n, 0)}, {own_output()});

@@ -2,8 +2,9 @@
 // everyone, reduces it in rank order, and gives the result to everyone. Reduce-scatter is the first half, all-gather
 // and broadcast are the second; reduce gives the results to the root alone.
 //
-// FIFO 0 carries inputs to the owner of a block, FIFO 1 carries results. Streams: 0 owns the block; then, staged, one
-// pushes inputs and one drains results. In the direct form those two run only where this rank's own buffer is staged.
+// FIFO 0 carries inputs to the owner of a block, FIFO 1 carries results. Streams, staged: one pushes inputs, one owns the
+// block, one drains results; the pushes come first, so that no line is looked for before mine is on its way. In the
+// direct form stream 0 owns the block, and the two others run only where this rank's own buffer is staged.
 //
 // A direct broadcast is cut into blocks so that all ranks move bytes: the root pushes the block of its number to
 // everyone, and everyone pulls the others from it.
@@ -90,11 +91,12 @@ struct Builder {
     const bool reduce = reduces(shape.operation);
     const bool receives = shape.operation == Operation::kReduce ? is_root()
                                                                 : shape.operation != Operation::kReduceScatter;
+    if (reduce && !direct()) push_inputs();
     plan.begin_stream();
     announce(reduce, receives);
     own_block(reduce);
     leave();
-    if (reduce) push_inputs();
+    if (reduce && direct()) push_inputs();
     if (receives) drain_results();
   }
 

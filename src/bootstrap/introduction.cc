@@ -17,6 +17,7 @@ namespace talaria {
 namespace {
 
 constexpr double kWelcomeUsec = 20e6;  // a root that lives welcomes at once
+constexpr double kRefusedUsec = 1e6;   // a root that was there when its id was made, and has gone, stays away
 constexpr double kDismissUsec = 1e6;   // for a root that serves a single rank
 
 // The address other ranks can reach this one at: what the user chose, else what leads to the root.
@@ -48,7 +49,8 @@ Status Introduction::greet_root(uint32_t root, UniqueFd& socket) {
   const Patience patience{join_.abort,
                           std::min(join_.until_usec, now_usec() + std::max(retry_budget_usec(join_.config),
                                                                            kWelcomeUsec))};
-  const double last_attempt = std::min(join_.until_usec, now_usec() + retry_budget_usec(join_.config));
+  const bool may_start_late = (join_.ids[root].flags & UniqueId::kFromCommId) != 0;
+  const double began = now_usec(), last_attempt = std::min(join_.until_usec, began + retry_budget_usec(join_.config));
   const std::string where = to_text(join_.ids[root].address);
   for (int attempt = 1;; ++attempt) {
     const int error = TRY(try_to_greet(root, patience, socket));
@@ -58,9 +60,10 @@ Status Introduction::greet_root(uint32_t root, UniqueFd& socket) {
       return fail(Code::kRemote, "rank {} of {}: what listens at {} is not the root of this communicator", join_.rank,
                   join_.nranks, where);
     }
-    if (!may_succeed_later(error) || now_usec() >= last_attempt) {
-      return fail(Code::kRemote, "rank {} of {}: cannot reach the root at {} after {} attempts: {}", join_.rank,
-                  join_.nranks, where, attempt, strerror(error));
+    const bool gone = error == ECONNREFUSED && !may_start_late && now_usec() >= began + kRefusedUsec;
+    if (!may_succeed_later(error) || gone || now_usec() >= last_attempt) {
+      return fail(Code::kRemote, "rank {} of {}: cannot reach {} after {} attempts: {}", join_.rank, join_.nranks,
+                  name_root(root), attempt, strerror(error));
     }
     if (pause_for(retry_pause_msec(join_.config, attempt), patience) == ECANCELED) {
       return join_.fail_aborted("the root at " + where);
@@ -109,23 +112,35 @@ Result<SocketAddress> Introduction::await_replies() {
 
 Result<SocketAddress> Introduction::await_reply(uint32_t root, int socket) {
   Reply reply{};
-  const int error = receive_all(socket, std::as_writable_bytes(std::span(&reply, 1)),
-                                join_.ring_patience());
-  const UniqueId& id = join_.ids[root];
+  int error = 0;
+  do {
+    error = receive_all(socket, std::as_writable_bytes(std::span(&reply, 1)), join_.ring_patience());
+    if (error == 0 && reply.code == static_cast<int>(Code::kInProgress)) hosts_[root] = reply.whom;
+  } while (error == 0 && reply.code == static_cast<int>(Code::kInProgress));
   if (error == ECANCELED) return join_.fail_aborted("the other ranks to join");
-  if (error == ETIMEDOUT) return join_.fail_impatient("the root at " + to_text(id.address) + ", which does not answer");
+  if (error == ETIMEDOUT) return join_.fail_impatient(name_root(root) + ", which does not answer");
   if (error != 0) {
-    return fail(Code::kRemote, "rank {} of {}: lost the root at {}, in the process that {}: {}", join_.rank,
-                join_.nranks, to_text(id.address),
-                (id.flags & UniqueId::kFromCommId) != 0 ? "runs rank 0" : "made the unique id", strerror(error));
+    return fail(Code::kRemote, "rank {} of {}: lost {}: {}", join_.rank, join_.nranks, name_root(root),
+                strerror(error));
   }
   if (reply.code != 0) {
-    absent_ = reply.absent;
+    absent_ = reply.whom;
     const std::string_view text(reply.text, strnlen(reply.text, sizeof(reply.text)));
     return fail(static_cast<Code>(reply.code), "rank {} of {}: {}", join_.rank, join_.nranks, text);
   }
   if (is_link_local(reply.successor) && scope_ != 0) reply.successor.v6.sin6_scope_id = scope_;
   return reply.successor;
+}
+
+// "the root at 10.0.0.1:4321, which is in the process of rank 0"
+std::string Introduction::name_root(uint32_t root) const {
+  const UniqueId& id = join_.ids[root];
+  const std::string where = "the root at " + to_text(id.address);
+  if (const auto host = hosts_.find(root); host != hosts_.end()) {
+    return fmt::format("{}, which is in the process of rank {}", where, host->second);
+  }
+  if ((id.flags & UniqueId::kOfRankZero) != 0) return where + ", which is in the process of rank 0";
+  return fmt::format("{}, which is in the process that made the unique id ({})", where, id.process);
 }
 
 void dismiss_root(const Joining& join) {

@@ -3,6 +3,10 @@
 // The first rank of a share also visits the root before its own, for the sake of the last rank there (root_share.h).
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
+
 #include "base/status.h"
 #include "base/unique.h"
 #include "bootstrap/joining.h"
@@ -28,12 +32,14 @@ class Introduction {
   Result<int> try_to_greet(uint32_t root, const Patience& patience, UniqueFd& socket);
   Status listen_for_predecessor(int root_socket);
   Result<SocketAddress> await_reply(uint32_t root, int socket);
+  std::string name_root(uint32_t root) const;
 
   const Joining& join_;
   UniqueFd own_, visited_;
   UniqueFd listener_;
   uint32_t scope_ = 0;  // interface index, if link-local addresses are in use
   uint32_t absent_ = UINT32_MAX;
+  std::map<uint32_t, uint32_t> hosts_;  // by root: the rank in its process, where that is known
 };
 
 // Lets the root of a single rank end. It does not matter if there is none: the rank needs nothing from it.

@@ -21,7 +21,7 @@ struct Joining {
   const Secret secret;            // between ring neighbours: of the first id, which all ranks have
   const uint32_t rank, nranks;
   const Config& config;
-  const std::atomic<bool>& abort;
+  const StopFlag& abort;
   const double until_usec = std::numeric_limits<double>::infinity();  // TALARIA_INIT_TIMEOUT
   // Who waits at a root learns most about who is missing. So the later steps are a little more patient, the last most,
   // and hear the names instead of blaming a neighbour that waits itself.
@@ -34,6 +34,9 @@ struct Joining {
   Patience patience() const { return Patience{abort, until_usec}; }
   Patience ring_patience() const { return Patience{abort, until_usec + kLaterUsec}; }
   Status fail_aborted(std::string_view what) const {
+    if (const auto reason = abort.reason()) {
+      return fail(Code::kRemote, "rank {} of {}: {}", rank, nranks, describe(*reason));
+    }
     return fail(Code::kInternal, "rank {} of {}: aborted while waiting for {}", rank, nranks, what);
   }
   Status fail_impatient(std::string_view what) const {

@@ -33,7 +33,7 @@ bool same_proof(const Proof& a, const Proof& b);
 // What a rank sends first on every bootstrap connection. `proof`, `version` and `rank` keep their place in every
 // version, and no version sends fewer bytes.
 struct Greeting {
-  static constexpr uint32_t kVersion = 2;
+  static constexpr uint32_t kVersion = 3;
   Proof proof;
   uint32_t version;
   uint32_t rank, nranks;

@@ -16,29 +16,11 @@
 
 #include "base/config.h"
 #include "base/status.h"
+#include "bootstrap/departure.h"
+#include "bootstrap/stop_flag.h"
 #include "bootstrap/unique_id.h"
 
 namespace talaria {
-
-// How a rank stopped taking part. A fault is one after which the communicator cannot go on.
-enum class Departure : uint32_t {
-  kPresent,   // it takes part
-  kDied,      // its connection closed without a goodbye, or its process ended
-  kAborted,
-  kMismatch,  // it met another call than its own
-  kFailed,    // it gave up an operation half done
-  kMissed,    // it left, but others still waited for it
-  kAbsent,    // it did not come, or not take part in init, in time (TALARIA_INIT_TIMEOUT)
-  kLeft,      // it destroyed its communicator, which harms nobody who does not wait for it
-};
-constexpr bool is_fault(Departure how) { return how != Departure::kPresent && how != Departure::kLeft; }
-
-struct Departed {
-  uint32_t rank;
-  Departure how;
-};
-// "rank 3 aborted"
-std::string describe(const Departed& departed);
 
 class OutOfBand {
  public:
@@ -52,8 +34,8 @@ class OutOfBand {
   // Where this rank can be reached by the others; the port means nothing.
   virtual SocketAddress address() const { return {}; }
   // Set when the communicator is aborted; what waits for peers by other means than this object looks at it too.
-  virtual const std::atomic<bool>& abort_flag() const {
-    static const std::atomic<bool> never{false};
+  virtual const StopFlag& abort_flag() const {
+    static const StopFlag never;
     return never;
   }
 
@@ -89,8 +71,8 @@ class OutOfBand {
 // Joins the communicator of `ids`, the same on all ranks, each of which is a meeting point for its share of the ranks
 // (root_share.h). `abort` may be set by another thread at any time; it must outlive the result.
 Result<std::unique_ptr<OutOfBand>> rendezvous(std::span<const UniqueId> ids, uint32_t rank, uint32_t nranks,
-                                              const Config& config, const std::atomic<bool>& abort);
+                                              const Config& config, const StopFlag& abort);
 Result<std::unique_ptr<OutOfBand>> rendezvous(const UniqueId& id, uint32_t rank, uint32_t nranks, const Config& config,
-                                              const std::atomic<bool>& abort);
+                                              const StopFlag& abort);
 
 }  // namespace talaria

@@ -131,7 +131,7 @@ class PairMeeting {
     const Patience patience{oob_.abort_flag(), now_usec() + kWelcomeUsec};
     Lobby lobby(std::move(listener_), Secret(invitations_[oob_.rank()].door));
     while (const std::optional<uint32_t> missing = missing_peer()) {
-      if (patience.abort.load(std::memory_order_relaxed)) {
+      if (patience.abort.stopped()) {
         return fail(Code::kInternal, "rank {} of {}: aborted while waiting for rank {} to connect", oob_.rank(),
                     oob_.nranks(), *missing);
       }

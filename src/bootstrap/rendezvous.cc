@@ -83,7 +83,7 @@ double patience_usec(const Config& config) {
 }  // namespace
 
 Result<std::unique_ptr<OutOfBand>> rendezvous(std::span<const UniqueId> ids, uint32_t rank, uint32_t nranks,
-                                              const Config& config, const std::atomic<bool>& abort) {
+                                              const Config& config, const StopFlag& abort) {
   if (rank >= nranks) return fail(Code::kInvalidArgument, "Invalid rank requested : {}/{}", rank, nranks);
   TRY(check_ids(ids, nranks));
   const double start = now_usec();
@@ -114,7 +114,7 @@ Result<std::unique_ptr<OutOfBand>> rendezvous(std::span<const UniqueId> ids, uin
 }
 
 Result<std::unique_ptr<OutOfBand>> rendezvous(const UniqueId& id, uint32_t rank, uint32_t nranks, const Config& config,
-                                              const std::atomic<bool>& abort) {
+                                              const StopFlag& abort) {
   return rendezvous(std::span(&id, 1), rank, nranks, config, abort);
 }
 

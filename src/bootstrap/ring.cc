@@ -64,7 +64,7 @@ void send_notice(int socket, const Departed& departed) {
   [[maybe_unused]] const ssize_t sent = send(socket, &header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-Ring::Ring(RingSockets sockets, uint32_t rank, uint32_t nranks, const std::atomic<bool>& abort, double timeout_usec)
+Ring::Ring(RingSockets sockets, uint32_t rank, uint32_t nranks, const StopFlag& abort, double timeout_usec)
     : sockets_(std::move(sockets)), rank_(rank), nranks_(nranks), abort_(abort), timeout_usec_(timeout_usec),
       owner_(getpid()), backward_{sockets_.predecessor.get(), predecessor()},
       forward_{sockets_.successor.get(), successor()}, departures_(nranks) {}
@@ -83,7 +83,7 @@ Status Ring::barrier() { return all_gather({}); }
 // In step s each rank passes on the part of the rank s places before it.
 Status Ring::all_gather(std::span<std::byte> all) {
   const std::lock_guard lock(mutex_);
-  if (!broken_.ok()) return broken_;
+  if (!broken_.ok()) return fail(broken_.code(), "{}", broken_text_);
   TRY(refuse_departed());
   if (all.size() % nranks_ != 0) {
     return fail(Code::kInternal, "rank {}: all_gather of {} bytes does not divide among {} ranks", rank_, all.size(),
@@ -103,12 +103,16 @@ Status Ring::all_gather(std::span<std::byte> all) {
 Status Ring::exchange(Transfer out, Transfer in) {
   double until_usec = now_usec() + timeout_usec_;
   for (;;) {
-    if (abort_.load(std::memory_order_relaxed)) {
+    if (abort_.stopped()) {
+      if (const auto reason = abort_.reason()) return lost(*reason);
       const uint32_t awaited = in.complete() ? successor() : predecessor();
       return break_ring({rank_, Departure::kAborted},
                         fail(Code::kInternal, "rank {} of {}: aborted while waiting for rank {}", rank_, nranks_,
                              awaited));
     }
+    if (const auto fault = settled_fault()) return lost(*fault);
+    // Without its successor this exchange may still come to its end; if it has not by now, it never will.
+    if (now_usec() - successor_closed_usec_ >= kSettleUsec) return lost({successor(), Departure::kDied});
     const size_t before = out.done + in.done;
     TRY(push(out));
     TRY(pull(in, out.header));
@@ -169,8 +173,9 @@ Status Ring::wait(const Transfer& out, const Transfer& in, double until_usec) {
       {in.complete() ? -1 : sockets_.predecessor.get(), POLLIN, 0},
       {successor_left_ ? -1 : sockets_.successor.get(), static_cast<short>(out.complete() ? POLLIN : POLLIN | POLLOUT),
        0}};
-  const int error = wait_for(entries, Patience{abort_, until_usec});
+  const int error = wait_for(entries, Patience{abort_, std::min(until_usec, now_usec() + kAbortPollMsec * 1e3)});
   if (error == ECANCELED) return Status();  // exchange() sees the flag
+  if (error == ETIMEDOUT && now_usec() < until_usec) return Status();  // and faults that have settled
   if (error == ETIMEDOUT) {
     // The part that does not come is that of the rank to blame, whoever was to pass it on.
     const uint32_t owner = (predecessor() + nranks_ - out.header.step) % nranks_;
@@ -189,6 +194,7 @@ Status Ring::listen_to_successor(bool still_sending) {
   if (fault || (news.kind == SuccessorNews::Kind::kNotice && still_sending)) return lost(news.departed);
   if (still_sending) return lost({successor(), Departure::kDied});
   successor_left_ = true;
+  if (news.kind == SuccessorNews::Kind::kClosed) successor_closed_usec_ = now_usec();
   return Status();
 }
 
@@ -198,6 +204,7 @@ Status Ring::lost(const Departed& departed) {
 
 Status Ring::break_ring(const Departed& departed, Status status) {
   broken_ = status;
+  broken_text_ = last_error_text();
   note(departed);
   send_notice(sockets_.predecessor.get(), departed);
   if (!mid_send_) send_notice(sockets_.successor.get(), departed);
@@ -242,32 +249,49 @@ void Ring::listen() {
   const double now = now_usec();
   if (now - listened_usec_ < kListenEveryUsec) return;
   listened_usec_ = now;
-  pollfd entries[2] = {{backward_.closed ? -1 : backward_.socket, POLLIN, 0},
-                       {forward_.closed ? -1 : forward_.socket, POLLIN, 0}};
+  pollfd entries[2] = {{backward_.closed ? -1 : backward_.socket, POLLIN | POLLRDHUP, 0},
+                       {forward_.closed ? -1 : forward_.socket, POLLIN | POLLRDHUP, 0}};
   if (poll(entries, 2, 0) <= 0) return;
-  if (entries[0].revents != 0) hear(backward_, forward_);
-  if (entries[1].revents != 0) hear(forward_, backward_);
+  constexpr short kEnd = POLLRDHUP | POLLHUP | POLLERR;
+  if (entries[0].revents != 0) hear(backward_, forward_, (entries[0].revents & kEnd) != 0);
+  if (entries[1].revents != 0) hear(forward_, backward_, (entries[1].revents & kEnd) != 0);
 }
 
-// Takes the notices waiting on one side and passes the new ones on. Data stays: it belongs to an exchange that this
-// rank has yet to enter.
-void Ring::hear(Side& from, const Side& to) {
+// Takes the notices waiting on one side and passes the new ones on. `ended`: nothing more will come.
+void Ring::hear(Side& from, const Side& to, bool ended) {
   for (;;) {
     RingHeader header{};
     ssize_t got = recv(from.socket, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK);
     if (got < 0 && try_again(errno)) return;
     if (got > 0 && got < static_cast<ssize_t>(sizeof(header))) return;
-    Departed departed{header.rank, header.how};
-    if (got > 0) {
-      if (header.kind != RingHeader::Kind::kNotice) return;
-      got = recv(from.socket, &header, sizeof(header), MSG_DONTWAIT);
-    } else {
+    if (got <= 0) {
       from.closed = true;
-      departed = {from.neighbour, Departure::kDied};
+      return pass_on({from.neighbour, Departure::kDied}, to);
     }
-    if (note(departed) && !to.closed) send_notice(to.socket, departed);
-    if (from.closed) return;
+    if (header.kind != RingHeader::Kind::kNotice) return look_behind_data(from, to, ended);
+    [[maybe_unused]] const ssize_t taken = recv(from.socket, &header, sizeof(header), MSG_DONTWAIT);
+    pass_on({header.rank, header.how}, to);
   }
+}
+
+// Data stays: it belongs to an exchange that this rank has yet to enter. It must not hide the news behind it.
+void Ring::look_behind_data(Side& from, const Side& to, bool ended) {
+  std::vector<std::byte> seen(size_t{64} << 10);
+  const ssize_t got = recv(from.socket, seen.data(), seen.size(), MSG_DONTWAIT | MSG_PEEK);
+  if (got <= 0) return;
+  RingHeader header{};
+  for (size_t at = 0; at + sizeof(header) <= static_cast<size_t>(got);) {
+    std::memcpy(&header, seen.data() + at, sizeof(header));
+    if (header.kind == RingHeader::Kind::kNotice) pass_on({header.rank, header.how}, to);
+    const size_t bytes = sizeof(header) + (header.kind == RingHeader::Kind::kData ? header.bytes : 0);
+    if (bytes > seen.size()) return;
+    at += bytes;
+  }
+  if (ended && static_cast<size_t>(got) < seen.size()) pass_on({from.neighbour, Departure::kDied}, to);
+}
+
+void Ring::pass_on(const Departed& departed, const Side& to) {
+  if (note(departed) && !to.closed) send_notice(to.socket, departed);
 }
 
 void Ring::say_goodbye(Departure how) {

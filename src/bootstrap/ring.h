@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -47,7 +48,7 @@ struct RingSockets {
 class Ring : public OutOfBand {
  public:
   // A collective call that hears nothing for `timeout_usec` fails.
-  Ring(RingSockets sockets, uint32_t rank, uint32_t nranks, const std::atomic<bool>& abort,
+  Ring(RingSockets sockets, uint32_t rank, uint32_t nranks, const StopFlag& abort,
        double timeout_usec = std::numeric_limits<double>::infinity());
   ~Ring() override;
   Ring(const Ring&) = delete;
@@ -59,7 +60,7 @@ class Ring : public OutOfBand {
   Status barrier() override;
   // Where the predecessor has reached this rank.
   SocketAddress address() const override;
-  const std::atomic<bool>& abort_flag() const override { return abort_; }
+  const StopFlag& abort_flag() const override { return abort_; }
   void listen() override;
   Departure departure_of(uint32_t rank) const override;
   std::optional<Fault> fault() const override;
@@ -90,14 +91,16 @@ class Ring : public OutOfBand {
     uint32_t neighbour;
     bool closed = false;
   };
-  void hear(Side& from, const Side& to);
+  void hear(Side& from, const Side& to, bool ended);
+  void look_behind_data(Side& from, const Side& to, bool ended);
+  void pass_on(const Departed& departed, const Side& to);
   bool note(const Departed& departed);
   uint32_t predecessor() const { return (rank_ + nranks_ - 1) % nranks_; }
   uint32_t successor() const { return (rank_ + 1) % nranks_; }
 
   RingSockets sockets_;
   const uint32_t rank_, nranks_;
-  const std::atomic<bool>& abort_;
+  const StopFlag& abort_;
   const double timeout_usec_;
   const int owner_;              // process id: a forked child must not shut its parent's connections down
   std::mutex mutex_;             // guards what follows, except the atomics
@@ -110,7 +113,9 @@ class Ring : public OutOfBand {
   uint64_t sequence_ = 0;
   bool mid_send_ = false;        // half a transfer is out: a notice to the successor would be read as its rest
   bool successor_left_ = false;  // it closed after taking all we had for it: harmless unless we send again
+  double successor_closed_usec_ = std::numeric_limits<double>::infinity();  // when, if it did so without a goodbye
   Status broken_;
+  std::string broken_text_;
 };
 
 }  // namespace talaria

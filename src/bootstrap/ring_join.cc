@@ -33,8 +33,9 @@ Status RingJoin::greet_successor(const SocketAddress& address) {
 Result<RingSockets> RingJoin::finish() {
   while (!sockets_.predecessor.valid() || welcomed_ < welcome_.size()) {
     const uint32_t awaited = sockets_.predecessor.valid() ? join_.successor() : join_.predecessor();
-    if (join_.abort.load(std::memory_order_relaxed)) {
-      if (sockets_.predecessor.valid()) send_notice(sockets_.predecessor.get(), {join_.rank, Departure::kAborted});
+    if (join_.abort.stopped()) {
+      const Departed departed = join_.abort.reason().value_or(Departed{join_.rank, Departure::kAborted});
+      if (sockets_.predecessor.valid()) send_notice(sockets_.predecessor.get(), departed);
       return join_.fail_aborted(fmt::format("rank {} to connect", awaited));
     }
     if (now_usec() >= join_.ring_patience().until_usec) {
@@ -82,7 +83,7 @@ Status RingJoin::lost(const Departed& departed) {
 
 void RingJoin::tell_predecessor(const Departed& departed) {
   const double until = now_usec() + kTellUsec;
-  while (!sockets_.predecessor.valid() && now_usec() < until && !join_.abort.load(std::memory_order_relaxed)) {
+  while (!sockets_.predecessor.valid() && now_usec() < until && !join_.abort.stopped()) {
     for (Guest& guest : lobby_.wait(kAbortPollMsec, {})) admit(std::move(guest));
   }
   if (sockets_.predecessor.valid()) send_notice(sockets_.predecessor.get(), departed);

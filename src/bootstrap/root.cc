@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,10 +30,15 @@ bool has_left(const Guest& guest) {
   return recv(guest.socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
+// Is it a rank of this process?
+bool is_here(const Guest& guest) {
+  return guest.greeting.process == getpid() && host_name().starts_with(guest.greeting.host);
+}
+
 Reply refusal(Code code, const std::string& text) {
   Reply reply{};
   reply.code = static_cast<int32_t>(code);
-  reply.absent = Reply::kNobody;
+  reply.whom = Reply::kNobody;
   text.copy(reply.text, sizeof(reply.text) - 1);
   return reply;
 }
@@ -167,7 +173,7 @@ bool Root::refuse_conflict(Guest& guest) {
     return false;
   }
   Reply reply = refusal(code_, complaint_);
-  reply.absent = absent_;
+  reply.whom = absent_;
   tell(guest, reply);
   return true;
 }
@@ -185,7 +191,18 @@ void Root::seat(Guest guest) {
   }
   log_info(kLogBootstrap, "Bootstrap: {} of {} has arrived, {} of {} present", describe(greeting), nranks_,
            seats_.size() + 1, share_.awaited());
-  seats_.emplace(greeting.rank, std::move(guest));
+  introduce_host(seats_.emplace(greeting.rank, std::move(guest)).first->second);
+}
+
+// Should this process die, all know which rank that was.
+void Root::introduce_host(const Guest& guest) {
+  const bool new_host = host_ == Reply::kNobody && is_here(guest);
+  if (new_host) host_ = guest.greeting.rank;
+  if (host_ == Reply::kNobody) return;
+  Reply reply = refusal(Code::kInProgress, "");
+  reply.whom = host_;
+  if (!new_host) return tell(guest, reply);
+  for (const auto& [rank, seated] : seats_) tell(seated, reply);
 }
 
 void Root::drop_if_left(uint32_t rank) {
@@ -232,7 +249,7 @@ void Root::introduce_all() {
   lobby_.close();
   for (auto& [rank, guest] : seats_) {
     Reply reply{};
-    reply.absent = Reply::kNobody;
+    reply.whom = Reply::kNobody;
     if (share_.holds(rank)) reply.successor = seats_.at((rank + 1) % nranks_).greeting.listener;
     tell(guest, reply);
   }
@@ -243,8 +260,13 @@ void Root::fail_all() {
   failed_ = true;
   deadline_usec_ = now_usec() + limits_.linger_usec;
   Reply reply = refusal(code_, complaint_);
-  reply.absent = absent_;
-  for (auto& [rank, guest] : seats_) tell(guest, reply);
+  reply.whom = absent_;
+  // Ranks of this process last: it may end as soon as they know.
+  for (const bool here : {false, true}) {
+    for (const auto& [rank, guest] : seats_) {
+      if (is_here(guest) == here) tell(guest, reply);
+    }
+  }
   told_ += static_cast<uint32_t>(seats_.size());
   seats_.clear();
 }

@@ -19,18 +19,18 @@
 
 namespace talaria {
 
-// The root's answer to a seated rank, after the welcome.
+// The root's answer to a seated rank, after the welcome. Before it may come one that only says whose process this is.
 struct Reply {
   static constexpr uint32_t kNobody = UINT32_MAX;
-  int32_t code;             // Code: success, or why there is no communicator
+  int32_t code;             // Code: success, or why there is no communicator; kInProgress: the answer is yet to come
   SocketAddress successor;  // where rank + 1 listens; unset for the visitor
-  uint32_t absent;          // a rank that has not come in time; kNobody for every other reason
+  uint32_t whom;            // kInProgress: the rank of the root's process; else one that did not come, or kNobody
   char text[476];           // the reason, NUL-terminated
 };
 static_assert(sizeof(Reply) == 512);
 
 struct RootLimits {
-  double grace_usec = 3e6;    // between a conflict and giving up
+  double grace_usec = 1e6;    // between a conflict and giving up
   double linger_usec = 60e6;  // how long a failed rendezvous explains itself to late ranks
   size_t seats = 0;           // connections it may hold; 0: as many as the process may have descriptors
   LobbyLimits lobby;
@@ -48,6 +48,7 @@ class Root {
   Reply refuse_nonsense(const Greeting& greeting) const;
   bool refuse_conflict(Guest& guest);
   void seat(Guest guest);
+  void introduce_host(const Guest& guest);
   void drop_if_left(uint32_t rank);
   void complain(Code code, std::string text);
   void settle();
@@ -66,6 +67,7 @@ class Root {
   Code code_ = Code::kSuccess;  // of the complaint
   std::string complaint_;       // empty: none
   uint32_t absent_ = Reply::kNobody;
+  uint32_t host_ = Reply::kNobody;  // the first rank of this process
   double deadline_usec_ = 0;    // end of the grace; once failed, end of the lingering
   double patience_until_usec_ = std::numeric_limits<double>::infinity();
   double patience_sec_ = 0;     // of the rank that sets the former

@@ -86,7 +86,7 @@ SocketAddress local_address(int socket) {
 
 int wait_for(std::span<pollfd> descriptors, const Patience& patience) {
   for (;;) {
-    if (patience.abort.load(std::memory_order_relaxed)) return ECANCELED;
+    if (patience.abort.stopped()) return ECANCELED;
     const double left_msec = (patience.until_usec - now_usec()) / 1000;
     if (left_msec <= 0) return ETIMEDOUT;
     const int msec = static_cast<int>(std::clamp(left_msec, 1.0, static_cast<double>(kAbortPollMsec)));

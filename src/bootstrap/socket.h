@@ -7,19 +7,19 @@
 
 #include <poll.h>
 
-#include <atomic>
 #include <cstddef>
 #include <limits>
 #include <span>
 
 #include "base/unique.h"
+#include "bootstrap/stop_flag.h"
 #include "bootstrap/unique_id.h"
 
 namespace talaria {
 
 // How long a call may wait: until `until_usec` of now_usec(), or until `abort` is set (noticed within 50 ms).
 struct Patience {
-  const std::atomic<bool>& abort;
+  const StopFlag& abort;
   double until_usec = std::numeric_limits<double>::infinity();
 };
 

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "base/config.h"
 #include "base/status.h"
@@ -22,16 +23,21 @@ union SocketAddress {
 struct UniqueId {
   static constexpr uint64_t kMagic = 0x54616c6172696131ull;  // "Talaria1"
   static constexpr uint32_t kVersion = 1;
-  static constexpr uint32_t kFromCommId = 1;  // flag: derived from NCCL_COMM_ID, rank 0 runs the root
+  static constexpr uint32_t kFromCommId = 1;  // flag: derived from NCCL_COMM_ID, the root may start later than ranks
+  static constexpr uint32_t kOfRankZero = 2;  // flag: rank 0 runs the root
   uint64_t magic;
   uint32_t version;
   uint32_t flags;
   uint8_t secret[32];
   SocketAddress address;     // root's listening address
-  uint8_t reserved[128 - 48 - sizeof(SocketAddress)];
+  int32_t process;           // that made it; for messages only
+  uint8_t reserved[128 - 52 - sizeof(SocketAddress)];
 };
 static_assert(sizeof(UniqueId) == 128);
 
 Result<UniqueId> create_unique_id(const Config& config);
+// An id whose root ends with `*root` at the latest; never one from NCCL_COMM_ID.
+class OwnedRoot;
+Result<UniqueId> create_unique_id(const Config& config, std::unique_ptr<OwnedRoot>* root);
 
 }  // namespace talaria

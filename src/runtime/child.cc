@@ -1,6 +1,7 @@
 #include "runtime/child.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace talaria {
 namespace {
@@ -24,10 +25,13 @@ std::vector<uint32_t> members_of(int32_t color, const std::vector<SplitRequest>&
   return members;
 }
 
-// NCCL_COMM_ID is the parent's meeting point; children need others.
-Result<UniqueId> create_child_id(Config config) {
-  config.comm_id.clear();
-  return create_unique_id(config);
+// A meeting point of its own, also where NCCL_COMM_ID names that of the parent.
+Result<UniqueId> create_child_id(const Config& config, Seat& seat) {
+  std::unique_ptr<OwnedRoot> root;
+  UniqueId id = TRY(create_unique_id(config, &root));
+  seat.root = std::move(root);
+  id.flags |= UniqueId::kOfRankZero;
+  return id;
 }
 
 }  // namespace
@@ -39,17 +43,21 @@ Result<Seat> seat_by_color(OutOfBand& parent, const SplitRequest& mine, const Co
   const bool wanted = mine.color != SplitRequest::kNoColor;
   const bool leads = wanted && members.front() == parent.rank();
   // Who cannot open a meeting point still takes part, with an empty id: the others learn of it instead of waiting.
-  Result<UniqueId> own = leads ? create_child_id(config) : Result<UniqueId>(UniqueId{});
+  Seat seat;
+  Result<UniqueId> own = leads ? create_child_id(config, seat) : Result<UniqueId>(UniqueId{});
   const std::vector<UniqueId> ids = TRY(parent.all_gather_value(own.ok() ? *own : UniqueId{}));
   TRY(own.status());
-  if (!wanted) return Seat{};
+  if (!wanted) return seat;
   const UniqueId& id = ids[members.front()];
   if (id.magic != UniqueId::kMagic) {
     return fail(Code::kRemote, "ncclCommSplit: rank {} could not open a meeting point for color {}; see its log",
                 members.front(), mine.color);
   }
-  const auto place = static_cast<uint32_t>(std::ranges::find(members, parent.rank()) - members.begin());
-  return Seat{place, static_cast<uint32_t>(members.size()), {id}};
+  seat.rank = static_cast<uint32_t>(std::ranges::find(members, parent.rank()) - members.begin());
+  seat.nranks = static_cast<uint32_t>(members.size());
+  seat.ids = {id};
+  seat.origins = members;
+  return seat;
 }
 
 }  // namespace talaria

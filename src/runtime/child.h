@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/config.h"
 #include "base/status.h"
 #include "bootstrap/out_of_band.h"
+#include "bootstrap/root_thread.h"
 #include "bootstrap/unique_id.h"
 
 namespace talaria {
@@ -16,6 +18,9 @@ struct Seat {
   uint32_t rank = 0;
   uint32_t nranks = 0;  // 0: this rank gets no communicator
   std::vector<UniqueId> ids;
+  // Of a child: each of its ranks as the parent numbers it, and the meeting point, if it is here.
+  std::vector<uint32_t> origins = {};
+  std::shared_ptr<OwnedRoot> root = {};
 };
 
 // What one rank wants of a split.

@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "base/version.h"
 #include "runtime/agreement.h"
+#include "runtime/parent_watch.h"
 #include "runtime/rank_cards.h"
 
 namespace talaria {
@@ -61,7 +62,31 @@ Status Communicator::init_by_split(Communicator& parent, const SplitRequest& req
     wanted = options.value_or(parent.resources_->options);
     seat = TRY(seat_by_color(*channel, request, config));
   }
-  return seat.nranks == 0 ? Status() : init(seat, wanted, std::move(config));
+  if (seat.nranks == 0) return Status();
+  ParentWatch watch(parent, seat, stop_init_);
+  const Status made = init(seat, wanted, std::move(config));
+  watch.end();
+  if (!made.ok()) return explain_to_parent(watch, seat, made);
+  // Bad news that came too late concerns the parent only.
+  stop_init_.forget_reason(aborted_);
+  return made;
+}
+
+Status Communicator::explain_to_parent(const ParentWatch& parent, const Seat& seat, Status status) const {
+  constexpr double kNewsUsec = 5e5;  // the same fault has to come around the parent's ring
+  constexpr size_t kMostListed = 32;
+  const std::string text = last_error_text();
+  const bool by_peer = status.code() == Code::kRemote || status.code() == Code::kInternal;
+  if (const auto fault = parent.await_fault(by_peer && !aborted_.load() ? kNewsUsec : 0)) {
+    return fail(Code::kRemote, "ncclCommSplit: {} (the new communicator was left in this state: {})", describe(*fault),
+                text);
+  }
+  std::string origins;
+  for (uint32_t r = 0; r < seat.nranks && r < kMostListed; ++r) {
+    origins += fmt::format("{}{}", r == 0 ? "" : ", ", seat.origins[r]);
+  }
+  return fail(status.code(), "ncclCommSplit: {} (these are ranks of the new communicator, in the parent ranks {}{})",
+              text, origins, seat.nranks > kMostListed ? ", ..." : "");
 }
 
 Status Communicator::refuse_while_suspended() const {
@@ -107,7 +132,7 @@ Status Communicator::connect(std::span<const UniqueId> ids) {
   Resources& mine = *resources_;
   const Config& config = mine.config;
   const InitOptions& options = mine.options;
-  mine.oob = TRY(rendezvous(ids, rank_, nranks_, config, aborted_));
+  mine.oob = TRY(rendezvous(ids, rank_, nranks_, config, stop_init_));
   mine.engine = kind() == EngineKind::kHost ? make_host_engine(config) : TRY(make_device_engine(config, device_));
   // A rank that fails still takes part, saying so or with an empty card: the others learn of it instead of waiting.
   Result<SelectionFilter> filter = parse_selection(config.algorithms, config.protocols);
@@ -224,7 +249,8 @@ void Communicator::let_go() {
 }
 
 void Communicator::abort() {
-  aborted_.store(true, std::memory_order_release);
+  aborted_.store(true);
+  stop_init_.stop();
   set_async_error(Code::kInternal);
   {
     const std::lock_guard lock(child_mutex_);
@@ -274,6 +300,13 @@ Code Communicator::look_for_fault() const {
                              describe(*fault));
   set_async_error(status.code());
   return status.code();
+}
+
+std::optional<Departed> Communicator::hear_fault(bool settled) const {
+  const Use use(*this);
+  if (released() || !ready()) return std::nullopt;
+  resources_->oob->listen();
+  return settled ? resources_->oob->settled_fault() : resources_->oob->fault();
 }
 
 void Communicator::set_async_error(Code code) const {

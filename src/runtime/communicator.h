@@ -27,6 +27,8 @@
 
 namespace talaria {
 
+class ParentWatch;
+
 // Do the calls of a communicator made with these block?
 bool blocking_of(const InitOptions& options, const Config& config);
 
@@ -98,6 +100,8 @@ class Communicator {
   EngineKind kind() const { return device_ < 0 ? EngineKind::kHost : EngineKind::kDevice; }
   // kInProgress while anything is. Otherwise also looks for departed peers, and ends a GPU rank's waits for them.
   Code async_error() const { return in_progress() ? Code::kInProgress : look_for_fault(); }
+  // Looks for departed peers: the first fault that was heard of, or that is old enough to end waits for others.
+  std::optional<Departed> hear_fault(bool settled) const;
   void set_async_error(Code code) const;
 
   // Counts calls in flight, so that abort from another thread frees nothing that a call still uses.
@@ -157,6 +161,8 @@ class Communicator {
   // While it lives, an abort of the parent aborts the child that is being made.
   class Birth;
   Status refuse_while_suspended() const;
+  // Says why a child could not be made again, in the parent's numbers.
+  Status explain_to_parent(const ParentWatch& parent, const Seat& seat, Status status) const;
   // Names the rank whose fault ended this communicator, if one did.
   Status refuse_after_fault() const;
   Result<Work> bind_call(const Call& call);
@@ -174,6 +180,7 @@ class Communicator {
   std::atomic<bool> released_{false};
   std::atomic<bool> aborted_{false};  // by the user, which ends also what is being made of it
   std::atomic<bool> faulted_{false};  // an operation ended half-done
+  StopFlag stop_init_;  // set by abort(), and by bad news of the parent while this child of it is being made
   bool finalized_ = false;
   std::atomic<bool> suspended_{false};
   mutable std::atomic<int> uses_{0};

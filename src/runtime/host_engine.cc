@@ -102,7 +102,7 @@ Result<SharedMemory> HostEngine::make_mailbox(size_t bytes) const {
     SharedMemory memory;
     const int error = SharedMemory::create(bytes, memory);
     if (error == 0) return memory;
-    log_warn("rank {}: cannot create the shared memory object /dev/shm/talaria-{}-* of {} bytes, {} bytes are free "
+    log_warn("rank {}: cannot create the shared memory object /dev/shm/talaria.{}-* of {} bytes, {} bytes are free "
              "there ({}): other processes reach this rank over TCP, which is slower. Make /dev/shm larger (docker run "
              "--shm-size), or set NCCL_SHM_DISABLE=1 to use TCP without this warning",
              rank_.rank, getpid(), bytes, SharedMemory::room(), strerror(error));

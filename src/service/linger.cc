@@ -1,6 +1,8 @@
 #include "service/linger.h"
 
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -29,6 +31,10 @@ bool finished(int socket) {
     if (got < 0 && errno != EAGAIN) return true;
     break;
   }
+  // Of a connection that was reset, what was not acknowledged stays counted for ever.
+  tcp_info state{};
+  socklen_t length = sizeof(state);
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &state, &length) == 0 && state.tcpi_state == TCP_CLOSE) return true;
   int unacknowledged = 0;
   return ioctl(socket, SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
 }

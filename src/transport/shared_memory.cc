@@ -1,6 +1,8 @@
 #include "transport/shared_memory.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -10,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "base/os.h"
@@ -20,7 +23,18 @@ namespace {
 
 std::mutex g_mutex;
 
-std::string fresh_name() { return fmt::format("/talaria-{}-{:016x}", getpid(), random_u64()); }
+constexpr std::string_view kPrefix = "talaria.";
+
+std::string fresh_name() { return fmt::format("/{}{}-{:016x}", kPrefix, getpid(), random_u64()); }
+
+// A new, empty object that sweep() leaves alone. The mapping keeps the lock when the descriptor is closed.
+int create_locked(const std::string& name, UniqueFd& out) {
+  out.reset(shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+  if (!out.valid() || flock(out.get(), LOCK_SH) != 0) return errno;
+  struct stat status {};
+  if (fstat(out.get(), &status) != 0) return errno;
+  return status.st_nlink == 0 ? EEXIST : 0;  // swept before it was locked
+}
 
 }  // namespace
 
@@ -58,11 +72,16 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
 }
 
 int SharedMemory::create(size_t bytes, SharedMemory& out) {
+  sweep();
   SharedMemory memory;
-  memory.name_ = fresh_name();
-  const UniqueFd fd(shm_open(memory.name_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-  if (!fd.valid()) return errno;
-  memory.linked_ = true;
+  UniqueFd fd;
+  int failure = EEXIST;
+  for (int attempt = 0; failure == EEXIST && attempt < 10; ++attempt) {
+    memory.name_ = fresh_name();
+    failure = create_locked(memory.name_, fd);
+  }
+  memory.linked_ = fd.valid();
+  if (failure != 0) return failure;
   // Reserves the pages now: a full /dev/shm is an error here, not a bus error at first touch.
   if (const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); error != 0) return error;
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
@@ -70,6 +89,16 @@ int SharedMemory::create(size_t bytes, SharedMemory& out) {
   memory.keep(data, bytes);
   out = std::move(memory);
   return 0;
+}
+
+void SharedMemory::sweep() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/dev/shm"), closedir);
+  while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder.get())) {
+    const std::string name = entry->d_name;
+    if (!name.starts_with(kPrefix)) continue;
+    const UniqueFd fd(shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0600));
+    if (fd.valid() && flock(fd.get(), LOCK_EX | LOCK_NB) == 0) shm_unlink(name.c_str());
+  }
 }
 
 Result<SharedMemory> SharedMemory::create_private(size_t bytes) {

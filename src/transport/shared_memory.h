@@ -1,9 +1,9 @@
 // SharedMemory: a block of host memory that other processes of this machine can map by name.
 //
 // The creator unlinks the name once every peer has opened it (unlink_name), so nothing is left behind when a process
-// dies later. Within a process all handles of one block share one mapping, which lives as long as the last of them: a
-// peer's late credits may still come when the creator is gone. Handles are not thread-safe, different ones may be used
-// from different threads.
+// dies later. What one that dies sooner leaves is removed when the next block is made on this machine. Within a process
+// all handles of one block share one mapping, which lives as long as the last of them: a peer's late credits may still
+// come when the creator is gone. Handles are not thread-safe, different ones may be used from different threads.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,8 @@ class SharedMemory {
   static int open(const std::string& name, size_t bytes, SharedMemory& out);
   // Bytes free in /dev/shm; 0 if the system does not tell.
   static uint64_t room();
+  // Unlinks the blocks of processes that have ended. Those that live, in whatever PID namespace, hold a lock.
+  static void sweep();
 
   std::byte* data() const;
   const std::string& name() const { return name_; }

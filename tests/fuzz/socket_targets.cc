@@ -24,7 +24,7 @@
 namespace talaria::test {
 namespace {
 
-const std::atomic<bool> kNever{false};
+const StopFlag kNever;
 
 template <typename T>
 Bytes bytes_of(const T& value) {

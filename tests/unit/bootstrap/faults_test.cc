@@ -209,7 +209,8 @@ template <typename Function>
 double best_abort_msec(Function wait) {
   double best = std::numeric_limits<double>::infinity();
   for (int attempt = 0; attempt < 5; ++attempt) {
-    std::atomic<bool> abort{false}, started{false};
+    StopFlag abort;
+    std::atomic<bool> started{false};
     double set_at = 0, returned_at = 0;
     std::thread waiter([&] {
       const Code code = wait(abort, started).code();
@@ -218,7 +219,7 @@ double best_abort_msec(Function wait) {
     });
     while (!started) std::this_thread::yield();
     set_at = now_usec();
-    abort = true;
+    abort.stop();
     waiter.join();
     best = std::min(best, (returned_at - set_at) / 1000);
   }
@@ -226,7 +227,7 @@ double best_abort_msec(Function wait) {
 }
 
 TEST(Faults, AbortEndsARendezvousWithin100Msec) {
-  EXPECT_LT(best_abort_msec([](const std::atomic<bool>& abort, std::atomic<bool>& started) {
+  EXPECT_LT(best_abort_msec([](const StopFlag& abort, std::atomic<bool>& started) {
               const UniqueId id = fresh_id();
               started = true;
               return join(id, 0, 2, abort).status();
@@ -237,14 +238,14 @@ TEST(Faults, AbortEndsTheSearchForARootWithin100Msec) {
   UniqueId id = fresh_id();
   id.address = loopback();
   set_port(id.address, free_port());
-  EXPECT_LT(best_abort_msec([&](const std::atomic<bool>& abort, std::atomic<bool>& started) {
+  EXPECT_LT(best_abort_msec([&](const StopFlag& abort, std::atomic<bool>& started) {
               started = true;
               return join(id, 0, 2, abort).status();
             }), 100);
 }
 
 TEST(Faults, AbortEndsABarrierWithin100MsecAndThePeerNamesTheAborted) {
-  EXPECT_LT(best_abort_msec([](const std::atomic<bool>& abort, std::atomic<bool>& started) {
+  EXPECT_LT(best_abort_msec([](const StopFlag& abort, std::atomic<bool>& started) {
               const UniqueId id = fresh_id();
               std::atomic<bool> done{false};
               std::thread peer([&] {

@@ -25,7 +25,7 @@
 
 namespace talaria::test {
 
-inline const std::atomic<bool> kNever{false};
+inline const StopFlag kNever;
 
 // The settings of a process without NCCL variables, except that giving up takes half a second, not a minute.
 inline Config quiet_config() {
@@ -42,7 +42,7 @@ inline UniqueId fresh_id() {
 }
 
 inline Result<std::unique_ptr<OutOfBand>> join(const UniqueId& id, int rank, int nranks,
-                                               const std::atomic<bool>& abort = kNever) {
+                                               const StopFlag& abort = kNever) {
   static const Config config = quiet_config();
   return rendezvous(id, static_cast<uint32_t>(rank), static_cast<uint32_t>(nranks), config, abort);
 }
@@ -95,6 +95,13 @@ class Stranger {
   template <typename T>
   bool hear(T& value) {
     return receive_all(socket_.get(), std::as_writable_bytes(std::span(&value, 1)), Patience{kNever}) == 0;
+  }
+  // The answer, after what else a root may say.
+  bool hear(Reply& reply) {
+    do {
+      if (!hear<Reply>(reply)) return false;
+    } while (reply.code == static_cast<int>(Code::kInProgress));
+    return true;
   }
   // Waits until the other side closes; false if it says something first.
   bool is_dropped() {

@@ -141,7 +141,7 @@ TEST(Lifecycle, NothingIsLeftBehind) {
   const size_t descriptors = entries_of("/proc/self/fd"), threads = entries_of("/proc/self/task");
   for (int i = 0; i < 20; ++i) cycle();
   EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
-  EXPECT_EQ(entries_of("/dev/shm", "talaria-" + std::to_string(getpid()) + "-"), 0u);
+  EXPECT_EQ(entries_of("/dev/shm", "talaria." + std::to_string(getpid()) + "-"), 0u);
   // A root listener may still be on its way out; it never outlives its rendezvous for long.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < deadline)

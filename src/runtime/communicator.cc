@@ -116,7 +116,7 @@ Status Communicator::init(const Seat& seat, const InitOptions& options, Config c
   resources_->config = std::move(config);
   log_set_device(device_);
   if (rank_ == 0) log_once(LogLevel::kVersion, kLogAll, fmt::format("NCCL version {}", kVersionText));
-  const Status status = connect(seat.ids);
+  const Status status = part_if_failed(connect(seat.ids));
   if (!status.ok()) {
     set_async_error(status.code());
     resources_.reset();  // who waits for this rank hears that it is gone, whenever the caller looks
@@ -126,6 +126,22 @@ Status Communicator::init(const Seat& seat, const InitOptions& options, Config c
            nranks_, device_);
   ready_.store(true, std::memory_order_release);
   return Status();
+}
+
+// The ranks that still take part shall hear who is gone, rather than see this one go; and so shall our user.
+Status Communicator::part_if_failed(Status status) {
+  OutOfBand* oob = resources_->oob.get();
+  if (status.ok() || oob == nullptr) return status;
+  constexpr double kNewsUsec = 2e5;
+  const std::string text = last_error_text();
+  const double until = now_usec() + (status.code() == Code::kRemote ? kNewsUsec : 0);
+  for (oob->listen(); !oob->fault() && now_usec() < until && !stop_init_.stopped(); oob->listen()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const auto fault = oob->fault();
+  oob->say_goodbye(Departure::kFailed);
+  if (!fault || fault->rank == rank_ || text.find(describe(*fault)) != std::string::npos) return status;
+  return fail(status.code(), "{}: {}", text, describe(*fault));
 }
 
 Status Communicator::connect(std::span<const UniqueId> ids) {

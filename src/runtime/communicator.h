@@ -153,6 +153,7 @@ class Communicator {
   };
 
   Status connect(std::span<const UniqueId> ids);
+  Status part_if_failed(Status status);
   Status drain();
   void let_go();
   Code look_for_fault() const;

@@ -118,6 +118,11 @@ class PairMeeting {
         sockets_[peer].push_back(std::move(socket));
         return Status();
       }
+      oob_.listen();
+      if (const auto fault = oob_.fault()) {
+        return fail(Code::kRemote, "rank {} of {}: cannot connect to rank {}: {}", oob_.rank(), oob_.nranks(), peer,
+                    describe(*fault));
+      }
       const bool again = may_succeed_later(error) && now_usec() < last_attempt;
       if (again && pause_for(retry_pause_msec(config_, attempt), patience) == 0) continue;
       return fail(error == ECANCELED ? Code::kInternal : Code::kRemote,

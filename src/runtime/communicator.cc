@@ -128,7 +128,8 @@ Status Communicator::init(const Seat& seat, const InitOptions& options, Config c
   return Status();
 }
 
-// The ranks that still take part shall hear who is gone, rather than see this one go; and so shall our user.
+// The ranks that still take part shall hear who is gone, rather than see this one go; and so shall our user. Without a
+// word where all ranks come to this verdict: that would keep the others from it.
 Status Communicator::part_if_failed(Status status) {
   OutOfBand* oob = resources_->oob.get();
   if (status.ok() || oob == nullptr) return status;
@@ -139,7 +140,6 @@ Status Communicator::part_if_failed(Status status) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   const auto fault = oob->fault();
-  oob->say_goodbye(Departure::kFailed);
   if (!fault || fault->rank == rank_ || text.find(describe(*fault)) != std::string::npos) return status;
   return fail(status.code(), "{}: {}", text, describe(*fault));
 }

@@ -65,6 +65,7 @@ bool nothing_given(const InitOptions& options) {
   return options.net_name.empty() && options.comm_name.empty();
 }
 
+// B-30
 TEST(ConfigSizes, EveryReleaseWithNothingSet) {
   for (const Release& release : kReleases) {
     for (unsigned char filler : {0x00, 0x01, 0xff}) {

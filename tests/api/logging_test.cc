@@ -71,6 +71,7 @@ class NoLogVariables {
   Variable debug_{"NCCL_DEBUG", nullptr}, subsystems_{"NCCL_DEBUG_SUBSYS", nullptr}, file_{"NCCL_DEBUG_FILE", nullptr};
 };
 
+// B-51
 TEST_F(Logging, NothingIsPrintedWithoutNcclDebugEvenOnErrors) {
   const NoLogVariables none;
   EXPECT_EQ(output_of(whole_run), "");
@@ -83,6 +84,7 @@ std::string version_line() {
          std::to_string(version % 100) + "+cuda13.0\n";
 }
 
+// B-51
 TEST_F(Logging, VersionIsOneLineFromRankZero) {
   const NoLogVariables none;
   const Variable debug("NCCL_DEBUG", "VERSION");
@@ -146,6 +148,7 @@ TEST_F(Logging, ResettingReadsTheLevelAnew) {
   EXPECT_EQ(text.find("version argument is NULL", first + 1), std::string::npos) << text;
 }
 
+// B-58
 TEST_F(Logging, LastErrorIsThatOfAnyThreadAndNeverNull) {
   ASSERT_NE(ncclGetLastError(nullptr), nullptr);
   std::thread([] { ncclGetVersion(nullptr); }).join();
@@ -156,6 +159,7 @@ TEST_F(Logging, LastErrorIsThatOfAnyThreadAndNeverNull) {
   EXPECT_LE(strlen(ncclGetLastError(nullptr)), 1023u);
 }
 
+// B-01
 TEST_F(Logging, AnInterfaceThatDoesNotExistIsNamedWithThoseThatDo) {
   const Variable interfaces("NCCL_SOCKET_IFNAME", "nosuch0"), id("NCCL_COMM_ID", nullptr);
   ncclUniqueId unused;

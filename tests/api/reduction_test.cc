@@ -40,6 +40,7 @@ void expect_sum(const Clique& clique, const std::array<ncclRedOp_t, kRanks>& ops
   for (int r = 0; r < kRanks; ++r) EXPECT_EQ(outputs[r], expected) << "rank " << r;
 }
 
+// B-48
 TEST_F(ReductionTest, ImmediateScalarsAreCopiedWhenMade) {
   std::array<float, kRanks> scalars = {2, 3, 4};
   std::array<ncclRedOp_t, kRanks> ops;
@@ -48,6 +49,7 @@ TEST_F(ReductionTest, ImmediateScalarsAreCopiedWhenMade) {
   expect_sum(clique_, ops, 432, [] {});
 }
 
+// B-48
 TEST_F(ReductionTest, DeviceScalarsAreReadWhenTheOperationRuns) {
   std::array<float, kRanks> scalars = {0, 0, 0};
   std::array<ncclRedOp_t, kRanks> ops;
@@ -75,6 +77,7 @@ TEST_F(ReductionTest, HandlesAreNoBuiltinsAndAllDifferent) {
   }
 }
 
+// B-48
 TEST_F(ReductionTest, ForeignDestroyedAndMismatchedHandlesAreRefused) {
   float scalar = 1, value = 1;
   const ncclRedOp_t op = make(clique_[0], &scalar, ncclScalarHostImmediate);
@@ -88,6 +91,7 @@ TEST_F(ReductionTest, ForeignDestroyedAndMismatchedHandlesAreRefused) {
   expect_error(ncclReduce(&value, &value, 1, ncclFloat, op, 0, clique_[0], nullptr), unknown);
 }
 
+// B-48
 TEST_F(ReductionTest, BuiltinsAndGarbageCannotBeDestroyed) {
   for (int builtin = 0; builtin < ncclNumOps; ++builtin) {
     expect_error(ncclRedOpDestroy(static_cast<ncclRedOp_t>(builtin), clique_[0]),

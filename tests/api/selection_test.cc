@@ -29,6 +29,7 @@ ncclResult_t on_both(const Clique& clique, Call call) {
   return ncclGroupEnd();
 }
 
+// B-44
 TEST_F(Selection, AnAlgorithmThatDoesNotServeIsInvalidUsageNamingTheVariables) {
   const Variable algorithms("NCCL_ALGO", "allreduce:ring;broadcast:NVLS"), protocols("NCCL_PROTO", "allreduce:Simple");
   const Clique clique(2);

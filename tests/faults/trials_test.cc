@@ -78,6 +78,7 @@ void run_trials(Kind kind) {
 }
 
 TEST(Trials, AKilledRankIsNamedByAll) { run_trials(Kind::kKill); }
+// B-41
 TEST(Trials, ARankThatAbortsIsNamedByAll) { run_trials(Kind::kAbort); }
 
 }  // namespace

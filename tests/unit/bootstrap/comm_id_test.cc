@@ -39,6 +39,7 @@ TEST(CommId, IdsAreEqualForEqualTextOnly) {
 
 // Forks, and starts threads in the children: stays ahead of the tests that leave threads to end by themselves, because
 // the thread sanitizer allows it only while there are none.
+// B-06, B-07
 TEST(CommId, ProcessesMeetTwentyTimesBackToBackOnOnePort) {
   const std::string endpoint = fmt::format("127.0.0.1:{}", free_port());
   const std::vector<int> exits = run_processes(3, [&](int rank) {
@@ -63,6 +64,7 @@ TEST(CommId, ThreadsMeetTwentyTimesBackToBackOnOnePort) {
   });
 }
 
+// B-06
 TEST(CommId, MeetsOverIpv6) {
   SocketAddress v6{};
   v6.v6.sin6_family = AF_INET6;
@@ -74,6 +76,7 @@ TEST(CommId, MeetsOverIpv6) {
   run_ranks(2, [&](int rank) { EXPECT_TRUE(meets(fmt::format("[::1]:{}", port), rank, 2)) << last_error_text(); });
 }
 
+// B-06
 TEST(CommId, ABusyPortIsNamed) {
   UniqueFd listener;
   ASSERT_EQ(listen_at(loopback(), listener), 0);

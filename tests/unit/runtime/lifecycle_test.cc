@@ -27,6 +27,7 @@ size_t entries_of(const char* path, const std::string& prefix = "") {
   return entries;
 }
 
+// B-23
 TEST(Lifecycle, UseAfterDestroyIsNamedAndHarmless) {
   Communicator* comm = nullptr;
   ASSERT_TRUE(init_rank(&comm, 1, {test::make_id()}, 0, InitOptions{}).ok());
@@ -41,6 +42,7 @@ TEST(Lifecycle, ForeignMemoryIsNoCommunicator) {
   EXPECT_STREQ(last_error_text(), "Error: corrupted comm object detected");
 }
 
+// B-23
 TEST(Lifecycle, SecondFinalizeIsAnInvalidArgument) {
   test::run_thread_ranks(2, [](Communicator& comm, int) {
     return finalize(comm).ok() && finalize(comm).code() == Code::kInvalidArgument;
@@ -56,6 +58,7 @@ TEST(Lifecycle, RanksOutOfRangeAreNamed) {
   EXPECT_EQ(comm, nullptr);
 }
 
+// B-22
 TEST(Lifecycle, DestroyReturnsWhileThePeerLives) {
   test::make_id();
   Communicator* comms[2];
@@ -109,6 +112,7 @@ TEST(Lifecycle, AnAbortedRankMayFreeItsBuffersAtOnce) {
   }
 }
 
+// B-14
 TEST(Lifecycle, AFailingInitEndsTheOthersOfItsGroup) {
   const UniqueId id = test::make_id();
   Communicator* comms[2] = {};
@@ -119,6 +123,7 @@ TEST(Lifecycle, AFailingInitEndsTheOthersOfItsGroup) {
   EXPECT_EQ(comms[0], nullptr);
 }
 
+// B-14
 TEST(Lifecycle, ManyThreadsCreateCommunicatorsAtOnce) {
   test::make_id();
   test::run_ranks(8, [](int) {

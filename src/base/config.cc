@@ -56,7 +56,7 @@ const ConfigRow kRows[] = {
     {"NCCL_MIN_CTAS", &Config::min_ctas, "0", "fewest blocks asked for; met as far as NCCL_MAX_CTAS and the GPU allow",
      Agreed::kMost},
     {"NCCL_ALGO", &Config::algorithms, "",
-     "algorithms to choose from: a list of ring, one_shot, two_shot, pairwise and NCCL's names, ^ excludes; "
+     "algorithms to choose from: a list of ring, tree, one_shot, two_shot, pairwise and NCCL's names, ^ excludes; "
      "list;function:list;... for single functions",
      Agreed::kEqual},
     {"NCCL_PROTO", &Config::protocols, "",

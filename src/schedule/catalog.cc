@@ -8,6 +8,7 @@ namespace talaria {
 Algorithm one_shot_algorithm();  // everyone pushes everything to everyone, or to the root; the receivers reduce
 Algorithm two_shot_algorithm();  // each rank reduces its own block, then gives the result to everyone, or to the root
 Algorithm ring_algorithm();      // blocks travel round the ring of ranks
+Algorithm tree_algorithm();      // sums climb two binary trees, results come down
 Algorithm pairwise_algorithm();  // point-to-point; all-to-all, gather and scatter at growing distance
 
 std::span<const Algorithm> algorithm_catalog() {
@@ -15,6 +16,7 @@ std::span<const Algorithm> algorithm_catalog() {
       one_shot_algorithm(),
       two_shot_algorithm(),
       ring_algorithm(),
+      tree_algorithm(),
       pairwise_algorithm(),
   };
   return catalog;

@@ -28,8 +28,7 @@ std::vector<Word> algorithm_words() {
     words.push_back({row.name, bit, bit});
     bit <<= 1;
   }
-  // Where the catalog has one of the name, the word is already there.
-  for (const char* name : {"Tree", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"}) {
+  for (const char* name : {"CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"}) {
     words.push_back({name, 0, 0});
   }
   return words;

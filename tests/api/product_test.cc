@@ -225,7 +225,7 @@ std::vector<Case> all_cases(int nranks, uint64_t seed) {
 }
 
 // All cases on one rank of a communicator; the first failure.
-std::string run_rank(int rank, int nranks, const ncclUniqueId& id, uint64_t seed) {
+std::string run_rank(int rank, int nranks, const ncclUniqueId& id, const std::vector<Case>& cases) {
   ncclComm_t comm = nullptr;
   if (ncclCommInitRank(&comm, nranks, id, rank) != ncclSuccess) return ncclGetLastError(nullptr);
   std::array<ncclRedOp_t, ncclNumTypes> scaled{};
@@ -234,7 +234,7 @@ std::string run_rank(int rank, int nranks, const ncclUniqueId& id, uint64_t seed
     if (ncclRedOpCreatePreMulSum(&scaled[static_cast<size_t>(type)], &scalar, static_cast<ncclDataType_t>(type),
                                  ncclScalarHostImmediate, comm) != ncclSuccess) return ncclGetLastError(comm);
   }
-  for (const Case& c : all_cases(nranks, seed)) {
+  for (const Case& c : cases) {
     const ncclRedOp_t op = c.reduction == kPreMulSum ? scaled[c.type] : static_cast<ncclRedOp_t>(c.reduction);
     const std::string wrong = run_case(c, rank, comm, op);
     if (wrong.empty()) continue;
@@ -256,15 +256,15 @@ class Product : public testing::TestWithParam<std::tuple<int, Ranks>> {
   void SetUp() override { setenv("TALARIA_DEVICE", "host", 1); }
 };
 
-void run_as_threads(int nranks, uint64_t seed) {
+void run_as_threads(int nranks, const std::vector<Case>& cases) {
   ncclUniqueId id;
   ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess) << ncclGetLastError(nullptr);
   std::vector<std::string> wrong(static_cast<size_t>(nranks));
-  run_ranks(nranks, [&](int rank) { wrong[static_cast<size_t>(rank)] = run_rank(rank, nranks, id, seed); });
+  run_ranks(nranks, [&](int rank) { wrong[static_cast<size_t>(rank)] = run_rank(rank, nranks, id, cases); });
   for (const std::string& text : wrong) EXPECT_EQ(text, "");
 }
 
-void run_as_processes(int nranks, uint64_t seed) {
+void run_as_processes(int nranks, const std::vector<Case>& cases) {
   void* page = mmap(nullptr, sizeof(SharedId), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
   auto* shared = new (page) SharedId;
@@ -275,7 +275,7 @@ void run_as_processes(int nranks, uint64_t seed) {
       shared->ready = true;
     }
     while (!shared->ready) std::this_thread::yield();
-    const std::string wrong = run_rank(rank, nranks, shared->id, seed);
+    const std::string wrong = run_rank(rank, nranks, shared->id, cases);
     if (!wrong.empty()) fprintf(stderr, "%s\n", wrong.c_str());
     return wrong.empty() ? 0 : 1;
   });
@@ -288,8 +288,24 @@ TEST_P(Product, EveryOperationTypeAndReductionIsExact) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   const Variable no_memory("NCCL_SHM_DISABLE", ranks == Ranks::kTcp ? "1" : nullptr);
-  if (ranks == Ranks::kThreads) run_as_threads(nranks, seed);
-  else run_as_processes(nranks, seed);
+  const std::vector<Case> cases = all_cases(nranks, seed);
+  if (ranks == Ranks::kThreads) run_as_threads(nranks, cases);
+  else run_as_processes(nranks, cases);
+}
+
+// What no default chooses yet.
+TEST_P(Product, TreesAreExact) {
+  const auto [nranks, ranks] = GetParam();
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  const Variable no_memory("NCCL_SHM_DISABLE", ranks == Ranks::kTcp ? "1" : nullptr);
+  const Variable tree("NCCL_ALGO", "allreduce:tree;reduce:tree;broadcast:tree");
+  std::vector<Case> cases = all_cases(nranks, seed);
+  std::erase_if(cases, [](const Case& c) {
+    return c.op != Op::kAllReduce && c.op != Op::kReduce && c.op != Op::kBroadcast;
+  });
+  if (ranks == Ranks::kThreads) run_as_threads(nranks, cases);
+  else run_as_processes(nranks, cases);
 }
 
 std::string name_of(const testing::TestParamInfo<std::tuple<int, Ranks>>& info) {

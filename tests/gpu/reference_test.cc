@@ -127,7 +127,7 @@ std::string name_parameters(const testing::TestParamInfo<Parameters>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, Reference,
-                         testing::Combine(testing::Values("ring", "one_shot", "two_shot"),
+                         testing::Combine(testing::Values("ring", "tree", "one_shot", "two_shot"),
                                           testing::Values("packet", "bulk"), testing::Values(2u, 3u, 5u, 8u)),
                          name_parameters);
 

@@ -73,6 +73,8 @@ const Justification kJustified[] = {
     {"two_shot_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"ring_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"ring_Reduce_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"tree_Broadcast_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
+    {"tree_Reduce_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"one_shot_Reduce_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"pairwise_Gather_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},
     {"pairwise_Scatter_staged", Change::kDropImpliedAck, {}, {}, {}, kOneWay},

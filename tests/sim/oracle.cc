@@ -1,5 +1,7 @@
 #include "sim/oracle.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "sim/arith.h"
@@ -49,6 +51,44 @@ void reduce_around(const Collective& collective, const std::vector<Bytes>& input
   }
 }
 
+// One element of all ranks, to be summed over ranks that stand in a row.
+struct TreeSum {
+  const std::vector<Bytes>& inputs;
+  const OracleRules& rules;
+  Reduction reduction;
+  uint64_t offset;  // of the element in the inputs
+  size_t first;     // rank at the left end of the row
+
+  using Value = std::array<std::byte, 8>;
+  // The last of ranks [low, high) whose distance from `low` is one less than a power of two, between what lies to its
+  // left and to its right.
+  Value over(size_t low, size_t high) const {
+    size_t span = 1;
+    while (2 * span <= high - low) span *= 2;
+    const size_t middle = low + span - 1;
+    Value left{}, right{}, sum{};
+    std::vector<Operand> operands;
+    if (low < middle) left = over(low, middle), operands.push_back({left.data(), false});
+    operands.push_back(raw_input(inputs, rules, (first + middle) % inputs.size(), offset));
+    if (middle + 1 < high) right = over(middle + 1, high), operands.push_back({right.data(), false});
+    reduce_piece(reduction, operands, high - low == inputs.size(), 1, sum.data());
+    return sum;
+  }
+};
+
+void reduce_in_tree(const Collective& collective, const std::vector<Bytes>& inputs, const OracleRules& rules,
+                    uint64_t index, std::byte* out) {
+  const size_t n = inputs.size(), size = bytes_of(collective.type);
+  size_t first = collective.operation == Operation::kReduce ? 0 : index / rules.block_elements;
+  if (collective.operation == Operation::kReduce) {
+    size_t span = 1;
+    while (2 * span <= n) span *= 2;
+    first = (static_cast<size_t>(collective.root) + n - (span - 1)) % n;
+  }
+  const TreeSum sum{inputs, rules, {collective.type, collective.reduce, static_cast<uint32_t>(n)}, index * size, first};
+  std::copy_n(sum.over(0, n).begin(), size, out);
+}
+
 void reduce_in_rank_order(const Collective& collective, const std::vector<Bytes>& inputs, const OracleRules& rules,
                           uint64_t index, std::byte* out) {
   const size_t size = bytes_of(collective.type);
@@ -64,8 +104,11 @@ Bytes reduced(const Collective& collective, const std::vector<Bytes>& inputs, co
   Bytes result(inputs[0].size());
   for (uint64_t i = 0; i < elements; ++i) {
     std::byte* out = result.data() + i * size;
-    if (rules.order == AdditionOrder::kRanks) reduce_in_rank_order(collective, inputs, rules, i, out);
-    else reduce_around(collective, inputs, rules, i, out);
+    switch (rules.order) {
+      case AdditionOrder::kRanks: reduce_in_rank_order(collective, inputs, rules, i, out); break;
+      case AdditionOrder::kRing: reduce_around(collective, inputs, rules, i, out); break;
+      case AdditionOrder::kTree: reduce_in_tree(collective, inputs, rules, i, out); break;
+    }
   }
   return result;
 }
@@ -78,7 +121,8 @@ Bytes slice(const Bytes& bytes, uint64_t first, uint64_t length) {
 }  // namespace
 
 AdditionOrder addition_order(const char* algorithm) {
-  return std::strcmp(algorithm, "ring") == 0 ? AdditionOrder::kRing : AdditionOrder::kRanks;
+  if (std::strcmp(algorithm, "ring") == 0) return AdditionOrder::kRing;
+  return std::strcmp(algorithm, "tree") == 0 ? AdditionOrder::kTree : AdditionOrder::kRanks;
 }
 
 std::vector<Bytes> expected_outputs(const Collective& collective, const std::vector<Bytes>& inputs,

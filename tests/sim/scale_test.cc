@@ -1,6 +1,7 @@
 // Scale mode: thousands of ranks, agreement with the oracle, and the α–β clock.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdio>
 #include <ctime>
 
@@ -110,6 +111,34 @@ TEST(Scale, TimeFollowsLatencyAndBandwidth) {
   EXPECT_DOUBLE_EQ(usec("one_shot", 1.0, 0.0), 1.0);
   EXPECT_DOUBLE_EQ(usec("ring", 0.0, 1.0), 14.0 * 64 / 8 * 4);
   EXPECT_DOUBLE_EQ(usec("one_shot", 0.0, 1.0), 7.0 * 64 * 4);
+}
+
+// Up a tree of depth log2(n) and down again, whichever of the two trees a rank forwards in.
+TEST(Scale, TreeTakesLogarithmicallyManyHops) {
+  Random random(9);
+  const auto hops = [&](Operation operation, uint32_t nranks, uint64_t count) {
+    const ReduceOp reduce = reduces(operation) ? ReduceOp::kSum : ReduceOp::kNone;
+    const int32_t root = static_cast<int32_t>(nranks / 3);
+    const Collective collective{operation, DataType::kInt32, reduce, root, count};
+    ScaleCase scale = scale_case(Call{find_algorithm("tree"), collective}, nranks, 64);
+    const std::vector<Bytes> inputs = random_inputs(collective, nranks, random);
+    scale.inputs = &inputs;
+    scale.alpha_usec = 1.0;
+    scale.beta_usec_per_byte = 0.0;
+    const ScaleReport report = run_scaled(scale);
+    EXPECT_EQ(report.verdict, Verdict::kOk) << report.text;
+    EXPECT_EQ(report.outputs[static_cast<size_t>(root)], expected_outputs(collective, inputs,
+              OracleRules{AdditionOrder::kTree, scale.chunking.block_elements})[static_cast<size_t>(root)]);
+    return report.usec;
+  };
+  for (uint32_t nranks : {2u, 3u, 5u, 8u, 17u, 64u, 100u, 1000u, 1024u}) {
+    const double depth = std::bit_width(nranks) - 1;
+    EXPECT_DOUBLE_EQ(hops(Operation::kAllReduce, nranks, 32), 2 * depth) << nranks;
+    EXPECT_DOUBLE_EQ(hops(Operation::kReduce, nranks, 16), depth) << nranks;
+    EXPECT_DOUBLE_EQ(hops(Operation::kBroadcast, nranks, 16), depth) << nranks;
+  }
+  // 64 rounds: one climbs while the one before comes down.
+  EXPECT_DOUBLE_EQ(hops(Operation::kAllReduce, 64, 64 * 32), 2 * 6 + 63 * 6);
 }
 
 TEST(Scale, SeesADeadlockAndALeftOverMessage) {

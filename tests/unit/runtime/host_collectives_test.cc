@@ -221,12 +221,14 @@ TEST_P(HostProcesses, EqualTheSimulatorBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, HostThreads,
                          testing::Values(Setting{"one_shot", Form::kStaged, ""}, Setting{"ring", Form::kStaged, ""},
+                                         Setting{"tree", Form::kStaged, ""},
                                          Setting{"pairwise", Form::kDirect, ""},
                                          Setting{"pairwise", Form::kDirect, "stage"},
                                          Setting{"two_shot", Form::kDirect, ""},
                                          Setting{"two_shot", Form::kDirect, "stage"}));
 INSTANTIATE_TEST_SUITE_P(Algorithms, HostProcesses,
                          testing::Values(Setting{"one_shot", Form::kStaged, ""}, Setting{"ring", Form::kStaged, ""},
+                                         Setting{"tree", Form::kStaged, ""},
                                          Setting{"pairwise", Form::kStaged, ""},
                                          Setting{"pairwise", Form::kDirect, ""},
                                          Setting{"pairwise", Form::kDirect, "stage"},

@@ -84,6 +84,17 @@ TEST(SelectionTable, RingServesWhatNcclsRingServes) {
   }
 }
 
+// As in NCCL, a tree gathers and scatters nothing: asked for alone, it leaves those operations without an algorithm.
+TEST(SelectionTable, TreeReducesAndBroadcasts) {
+  for (const Operation operation : {Operation::kAllReduce, Operation::kReduce, Operation::kBroadcast}) {
+    EXPECT_EQ(chosen(limits_of(4, "Tree"), operation, 1000), "tree") << name_of(operation);
+    EXPECT_EQ(chosen(limits_of(4, "Tree"), operation, 1u << 30), "tree") << name_of(operation);
+  }
+  EXPECT_EQ(chosen(limits_of(4, "Tree"), Operation::kAllGather, 1000), "");
+  EXPECT_EQ(chosen(limits_of(4, "Tree,Ring"), Operation::kAllGather, 1000), "ring");
+  EXPECT_EQ(chosen(limits_of(4, "Tree"), Operation::kAlltoAll, 1000), "pairwise");
+}
+
 TEST(SelectionTable, OnlyAListThatNamesAlltoAllLeavesItNothing) {
   EXPECT_EQ(chosen(limits_of(4, "NVLS"), Operation::kAllReduce, 1000), "");
   EXPECT_EQ(chosen(limits_of(4, "NVLS"), Operation::kAlltoAll, 1000), "pairwise");

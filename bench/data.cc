@@ -158,6 +158,8 @@ void DataSet::choose_range() {
     terms = 1;
     negative = negative || type_.type == ncclUint64;
     encode_offset_ = type_.type == ncclUint64 ? uint64_t{1} << 63 : 0;
+  } else if (is(kMulSum)) {
+    limit /= kLargestFactor;
   } else if (is(ncclAvg) && type_.floating) {  // multiples of n, so that the average is a value of the type
     scale_ = nranks_;
     limit = std::min<int64_t>(limit / nranks_, 4096);
@@ -225,6 +227,11 @@ void DataSet::input(int rank, uint64_t first, size_t count, std::byte* out) cons
   });
 }
 
+void DataSet::scalar(int rank, std::byte* out) const {
+  const int64_t value = factor(rank);
+  encode_block(type_, 0, &value, 1, out);
+}
+
 template <typename Int>
 void DataSet::reduce_block(uint64_t first, int count, std::byte* out) const {
   Int total[kBlock];
@@ -232,6 +239,7 @@ void DataSet::reduce_block(uint64_t first, int count, std::byte* out) const {
   values(0, first, count, total);
   for (int rank = 1; rank < nranks_; ++rank) {
     values(rank, first, count, next);
+    const Int multiplier = static_cast<Int>(factor(rank));  // the first rank's is 1
     switch (reduction_->op) {
       case ncclProd:
         for (int i = 0; i < count; ++i) total[i] = static_cast<Int>(total[i] * next[i]);
@@ -243,7 +251,7 @@ void DataSet::reduce_block(uint64_t first, int count, std::byte* out) const {
         for (int i = 0; i < count; ++i) total[i] = std::min(total[i], next[i]);
         break;
       default:
-        for (int i = 0; i < count; ++i) total[i] = static_cast<Int>(total[i] + next[i]);
+        for (int i = 0; i < count; ++i) total[i] = static_cast<Int>(total[i] + next[i] * multiplier);
     }
   }
   if (is(ncclAvg)) {

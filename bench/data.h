@@ -20,6 +20,8 @@ class DataSet {
 
   // Writes elements [first, first + count) of `rank`'s input to `out`.
   void input(int rank, uint64_t first, size_t count, std::byte* out) const;
+  // Writes the element by which mulsum multiplies what `rank` gives.
+  void scalar(int rank, std::byte* out) const;
   // Writes elements [first, first + count) of the reduction over all ranks' inputs to `out`.
   void reduced(uint64_t first, size_t count, std::byte* out) const;
   // The number of elements of `got` that are not what they should be.
@@ -28,12 +30,14 @@ class DataSet {
   bool exact() const { return tolerance_ == 0; }
 
  private:
+  static constexpr int kLargestFactor = 2;
   template <typename Int>
   void reduce_block(uint64_t first, int count, std::byte* out) const;
   template <typename Int>
   void values(int rank, uint64_t first, int count, Int* out) const;
   void choose_range();
   int64_t largest_exact_average(int64_t limit) const;
+  int factor(int rank) const { return is(kMulSum) ? 1 + rank % kLargestFactor : 1; }
   bool narrow() const { return type_.bytes < 8 && type_.type != ncclUint32; }
   bool is(ncclRedOp_t op) const { return reduction_ != nullptr && reduction_->op == op; }
 

@@ -20,6 +20,7 @@ constexpr ElementType kElementTypes[] = {
 
 constexpr Reduction kReductions[] = {
     {"sum", ncclSum}, {"prod", ncclProd}, {"max", ncclMax}, {"min", ncclMin}, {"avg", ncclAvg},
+    {"mulsum", kMulSum},
 };
 
 template <typename Row>

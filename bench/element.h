@@ -21,6 +21,9 @@ struct ElementType {
   int64_t exact;           // every integer of at most this magnitude is a value of the type (of the kind, if unsigned)
 };
 
+// Stands for an operator that each rank makes with ncclRedOpCreatePreMulSum and its own scalar.
+inline constexpr ncclRedOp_t kMulSum = ncclNumOps;
+
 struct Reduction {
   const char* name;
   ncclRedOp_t op;

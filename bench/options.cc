@@ -63,7 +63,7 @@ void declare_shape(CLI::App& app, Options& options, Texts& texts) {
 }
 
 void declare_work(CLI::App& app, Options& options, Texts& texts) {
-  app.add_option("-o,--op", texts.reduction, "reduction: sum, prod, max, min, avg or all");
+  app.add_option("-o,--op", texts.reduction, "reduction: sum, prod, max, min, avg, mulsum or all");
   app.add_option("-d,--datatype", texts.type, "datatype: int8, half, float, bfloat16, … or all");
   app.add_option("-r,--root", texts.root, "root rank, or all");
   app.add_option("-n,--iters", options.iterations, "timed iterations")->check(CLI::Range(1, 1 << 30));
@@ -84,6 +84,7 @@ void declare_work(CLI::App& app, Options& options, Texts& texts) {
   app.add_option("-T,--timeout", options.timeout_seconds, "end the program after so many seconds; 0 never")
       ->check(CLI::Range(0, 1 << 30));
   app.add_option("--seed", options.seed, "seed of the input data (default: a new one each run)");
+  app.add_option("-J,--output_file,--json", options.json_file, "write the run as a JSON object to this file");
   app.add_flag("--devices", options.list_devices, "print the number of usable GPUs and end");
 }
 

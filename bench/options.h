@@ -31,6 +31,7 @@ struct Options {
   bool null_stream = false;
   bool report_cpu_time = false;
   bool list_devices = false;
+  std::string json_file;  // empty: none is written
   Average average = Average::kMean;
   std::vector<const ElementType*> types;
   std::vector<const Reduction*> reductions;

@@ -21,6 +21,7 @@ struct Rank {
   std::byte* input_memory;  // guard, buffer, guard
   std::byte* output_memory;
   ncclComm_t communicator;
+  ncclRedOp_t reduction = ncclSum;  // of the combination that runs
 };
 
 // Where one call's input and output lie, and the buffer that holds the output.

@@ -16,16 +16,19 @@ std::string time_text(double usec) {
   return fmt::format("{:7.2f}", usec);
 }
 
-// The file that the library under test was loaded from.
+const char* reduction_name(const Case& row) { return row.reduction != nullptr ? row.reduction->name : "none"; }
+
+}  // namespace
+
 std::string library_path() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&ncclGetVersion), &info) == 0 || info.dli_fname == nullptr) return "?";
   return info.dli_fname;
 }
 
-}  // namespace
-
-void Report::header(const World& world) const {
+void Report::header(const World& world, uint64_t rows) {
+  json_.open();
+  rows_ = rows;
   int version = 0;
   check(ncclGetVersion(&version), "ncclGetVersion");
   const bool factor = options_.step_factor > 1;
@@ -54,9 +57,17 @@ void Report::columns() const {
   std::fflush(stdout);
 }
 
+void Report::starts(const Case& row) {
+  ++started_;
+  progress_.show(fmt::format("# row {} of {}: {} {} {}, {} bytes", started_, rows_, operation_.name, row.type->name,
+                             reduction_name(row), row.bytes()));
+}
+
 void Report::row(const Case& row, const Measurement& out_of_place, const Measurement& in_place) {
-  fmt::print("{:12}  {:12}  {:>8}  {:>6}  {:6}", row.bytes(), row.counts.argument, row.type->name,
-             row.reduction != nullptr ? row.reduction->name : "none", row.root);
+  progress_.clear();
+  json_.row(row, out_of_place, in_place);
+  fmt::print("{:12}  {:12}  {:>8}  {:>6}  {:6}", row.bytes(), row.counts.argument, row.type->name, reduction_name(row),
+             row.root);
   measurement(row, out_of_place);
   measurement(row, in_place);
   fmt::print("\n");
@@ -64,30 +75,32 @@ void Report::row(const Case& row, const Measurement& out_of_place, const Measure
 }
 
 void Report::measurement(const Case& row, const Measurement& measurement) {
-  const double algorithm_bandwidth =
-      measurement.usec > 0 ? static_cast<double>(row.bytes()) / measurement.usec / 1e3 : 0;
-  const double bus_bandwidth = algorithm_bandwidth * operation_.bus_factor(options_.nranks());
-  fmt::print("  {}  {:6.2f}  {:6.2f}  {:>6}", time_text(measurement.usec), algorithm_bandwidth, bus_bandwidth,
+  const Bandwidth bandwidth = bandwidth_of(row, measurement, operation_, options_.nranks());
+  fmt::print("  {}  {:6.2f}  {:6.2f}  {:>6}", time_text(measurement.usec), bandwidth.algorithm, bandwidth.bus,
              measurement.wrong ? fmt::format("{}", *measurement.wrong) : "N/A");
-  bandwidths_ += bus_bandwidth;
+  bandwidths_ += bandwidth.bus;
   ++measurements_;
   wrong_ += measurement.wrong.value_or(0);
 }
 
 void Report::skipped(const Case& row, const char* reason) {
-  fmt::print("# skipped {} {}: {}\n", row.type->name, row.reduction != nullptr ? row.reduction->name : "none", reason);
+  progress_.clear();
+  json_.skipped(row, reason);
+  fmt::print("# skipped {} {}: {}\n", row.type->name, reduction_name(row), reason);
   ++skipped_;
 }
 
-void Report::summary() const {
+void Report::summary(const World& world) {
+  const double average = measurements_ > 0 ? bandwidths_ / measurements_ : 0.0;
   if (skipped_ > 0) fmt::print("# Skipped combinations : {}\n", skipped_);
   if (options_.checks > 0) {
     fmt::print("# Out of bounds values : {} {}\n", wrong_, all_right() ? "OK" : "FAILED");
   } else {
     fmt::print("# Out of bounds values : not checked\n");
   }
-  fmt::print("# Avg bus bandwidth    : {:g}\n#\n", measurements_ > 0 ? bandwidths_ / measurements_ : 0.0);
+  fmt::print("# Avg bus bandwidth    : {:g}\n#\n", average);
   std::fflush(stdout);
+  json_.write(world, wrong_, average);
 }
 
 }  // namespace talaria::bench

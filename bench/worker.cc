@@ -80,7 +80,7 @@ void Worker::connect() {
 
 bool Worker::run() {
   world_.barrier();
-  if (thread_ == 0) report_.header(world_);
+  if (thread_ == 0) report_.header(world_, row_count());
   std::vector<const Reduction*> reductions{nullptr};
   if (operation_.reduces) reductions = options_.reductions;
   std::vector<int> roots{-1};
@@ -90,9 +90,41 @@ bool Worker::run() {
       for (const int root : roots) sweep({type, reduction, root, {}});
     }
   }
-  if (thread_ == 0) report_.summary();
+  if (thread_ == 0) report_.summary(world_);
   world_.barrier();
   return report_.all_right();
+}
+
+uint64_t Worker::row_count() const {
+  uint64_t sizes = 0;
+  for (uint64_t bytes = options_.min_bytes; bytes <= options_.max_bytes; bytes = options_.next_size(bytes)) ++sizes;
+  return sizes * options_.types.size() * (operation_.reduces ? options_.reductions.size() : 1) *
+         (operation_.rooted ? options_.roots.size() : 1);
+}
+
+ncclResult_t Worker::take_reduction(const Case& combination) {
+  if (combination.reduction == nullptr) return ncclSuccess;
+  const DataSet data(*combination.type, combination.reduction, options_.nranks(), options_.seed);
+  for (Rank& rank : ranks_) {
+    rank.reduction = combination.reduction->op;
+    if (rank.reduction != kMulSum) continue;
+    alignas(8) std::byte scalar[8];
+    data.scalar(rank.number, scalar);
+    const ncclResult_t made = ncclRedOpCreatePreMulSum(&rank.reduction, scalar, combination.type->type,
+                                                       ncclScalarHostImmediate, rank.communicator);
+    if (made == ncclSuccess) continue;
+    rank.reduction = ncclSum;  // nothing to drop
+    return made;
+  }
+  return ncclSuccess;
+}
+
+void Worker::drop_reduction(const Case& combination) {
+  if (combination.reduction == nullptr || combination.reduction->op != kMulSum) return;
+  for (Rank& rank : ranks_) {
+    if (rank.reduction != ncclSum) check(ncclRedOpDestroy(rank.reduction, rank.communicator), "ncclRedOpDestroy");
+    rank.reduction = ncclSum;
+  }
 }
 
 Case Worker::sized(const Case& combination, uint64_t bytes) const {
@@ -103,13 +135,18 @@ Case Worker::sized(const Case& combination, uint64_t bytes) const {
 
 // With "all" types or reductions, those that the library refuses are left out. It refuses on every rank alike.
 bool Worker::supported(const Case& combination) {
-  if (!options_.several_types) return true;
   const Case row = sized(combination, static_cast<uint64_t>(options_.nranks()) * combination.type->bytes);
-  const ncclResult_t result = issue(row, false, 1);
+  ncclResult_t result = take_reduction(row);
+  if (!options_.several_types) {
+    check(result, "ncclRedOpCreatePreMulSum");
+    return true;
+  }
+  if (result == ncclSuccess) result = issue(row, false, 1);
   if (result == ncclSuccess) wait();
   if (result == ncclSuccess) return true;
   if (result != ncclInvalidUsage && result != ncclInvalidArgument) check(result, operation_.name);
   if (thread_ == 0) report_.skipped(row, ncclGetLastError(nullptr));
+  drop_reduction(combination);
   return false;
 }
 
@@ -119,10 +156,12 @@ void Worker::sweep(const Case& combination) {
   warm_up(sized(combination, options_.min_bytes));
   for (uint64_t bytes = options_.min_bytes; bytes <= options_.max_bytes; bytes = options_.next_size(bytes)) {
     const Case row = sized(combination, bytes);
+    if (thread_ == 0) report_.starts(row);
     const Measurement out_of_place = measure(row, false);
     const Measurement in_place = measure(row, true);
     if (thread_ == 0) report_.row(row, out_of_place, in_place);
   }
+  drop_reduction(combination);
 }
 
 void Worker::warm_up(const Case& row) {
@@ -141,7 +180,7 @@ ncclResult_t Worker::issue(const Case& row, bool in_place, int operations) {
       const Place place = place_of(rank, row, options_.nranks());
       const Buffers buffers = buffers_of(rank, operation_, place, row, in_place);
       const Call call{buffers.input,      buffers.output,
-                      row.type->type,     row.reduction != nullptr ? row.reduction->op : ncclSum,
+                      row.type->type,     rank.reduction,
                       rank.communicator,  rank.device->stream()};
       const ncclResult_t issued = operation_.call(call, place);
       if (result == ncclSuccess) result = issued;

@@ -30,6 +30,10 @@ class Worker {
  private:
   void open_ranks();
   void connect();
+  uint64_t row_count() const;
+  // The ranks' reductions for a combination; what makes and drops mulsum's operators.
+  ncclResult_t take_reduction(const Case& combination);
+  void drop_reduction(const Case& combination);
   bool supported(const Case& combination);
   void sweep(const Case& combination);
   void warm_up(const Case& row);

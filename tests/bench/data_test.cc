@@ -52,6 +52,14 @@ long double reduce(ncclRedOp_t op, long double a, long double b) {
   }
 }
 
+// What `rank` gives to the sum at an element.
+long double given(const DataSet& data, const ElementType& type, const Reduction& reduction, int rank,
+                  const std::byte* element) {
+  std::byte scalar[8];
+  data.scalar(rank, scalar);
+  return number(type, element) * (reduction.op == kMulSum ? number(type, scalar) : 1);
+}
+
 struct Inputs {
   std::vector<std::vector<std::byte>> ranks;
   std::vector<std::byte> expected;
@@ -86,9 +94,9 @@ TEST(BenchData, ReductionAgreesWithNaiveArithmetic) {
     if (!data.exact()) return;
     const Inputs made = make(data, type, nranks);
     for (size_t i = 0; i < kCount; ++i) {
-      long double total = number(type, &made.ranks[0][i * type.bytes]);
+      long double total = given(data, type, reduction, 0, &made.ranks[0][i * type.bytes]);
       for (int rank = 1; rank < nranks; ++rank) {
-        total = reduce(reduction.op, total, number(type, &made.ranks[rank][i * type.bytes]));
+        total = reduce(reduction.op, total, given(data, type, reduction, rank, &made.ranks[rank][i * type.bytes]));
         if (reduction.op != ncclAvg) {
           ASSERT_LE(std::abs(total), static_cast<long double>(type.exact) * 4) << "partial result " << i;
         }

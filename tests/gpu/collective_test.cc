@@ -40,16 +40,43 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
              << (c.graph ? " graph" : " eager") << " root " << c.root;
 }
 
-ncclResult_t call(const Case& c, const void* in, void* out, const Rank& rank) {
+// The case's reduction as one rank names it; PreMulSum is an operator of its communicator.
+class Operator {
+ public:
+  Operator(const Case& c, const Rank& rank) : comm_(rank.comm) {
+    made_ = c.reduce == ReduceOp::kPreMulSum;
+    if (!made_) {
+      op_ = nccl_op(c.reduce);
+      return;
+    }
+    alignas(8) std::byte scalar[8];
+    store(scalar, c.type, scalar_value(rank.rank, c.type));
+    succeeded(ncclRedOpCreatePreMulSum(&op_, scalar, nccl_type(c.type), ncclScalarHostImmediate, comm_),
+              "ncclRedOpCreatePreMulSum");
+  }
+  ~Operator() {
+    if (made_) succeeded(ncclRedOpDestroy(op_, comm_), "ncclRedOpDestroy");
+  }
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+  ncclRedOp_t get() const { return op_; }
+
+ private:
+  ncclComm_t comm_;
+  ncclRedOp_t op_ = ncclSum;
+  bool made_;
+};
+
+ncclResult_t call(const Case& c, const void* in, void* out, ncclRedOp_t op, const Rank& rank) {
   const ncclDataType_t type = nccl_type(c.type);
   CUstream stream = rank.stream->get();
   switch (c.operation) {
-    case Operation::kAllReduce: return ncclAllReduce(in, out, c.count, type, nccl_op(c.reduce), rank.comm, stream);
+    case Operation::kAllReduce: return ncclAllReduce(in, out, c.count, type, op, rank.comm, stream);
     case Operation::kAllGather: return ncclAllGather(in, out, c.count, type, rank.comm, stream);
     case Operation::kReduceScatter:
-      return ncclReduceScatter(in, out, c.count, type, nccl_op(c.reduce), rank.comm, stream);
+      return ncclReduceScatter(in, out, c.count, type, op, rank.comm, stream);
     case Operation::kReduce:
-      return ncclReduce(in, out, c.count, type, nccl_op(c.reduce), static_cast<int>(c.root), rank.comm, stream);
+      return ncclReduce(in, out, c.count, type, op, static_cast<int>(c.root), rank.comm, stream);
     case Operation::kAlltoAll: return ncclAlltoAll(in, out, c.count, type, rank.comm, stream);
     case Operation::kGather:
       return ncclGather(in, out, c.count, type, static_cast<int>(c.root), rank.comm, stream);
@@ -134,8 +161,10 @@ void expect_result(const Case& c, const Rank& rank, uint64_t seed) {
 // Runs one case on one rank; in graphs twice, with fresh inputs for the replay.
 void run_case(const Case& c, Rank& rank, uint64_t seed) {
   const Layout layout(c, rank);
+  const Operator op(c, rank);
   const auto issue = [&] {
-    succeeded(call(c, rank.send->data() + layout.in, layout.output->data() + layout.out, rank), "the collective");
+    succeeded(call(c, rank.send->data() + layout.in, layout.output->data() + layout.out, op.get(), rank),
+              "the collective");
   };
   fill_buffers(c, rank, seed);
   if (!c.graph) {
@@ -212,9 +241,14 @@ TEST_P(Collective, AllReduceEqualsTheAverageOnEveryRank) {
   const auto [nranks, type] = GetParam();
   run_cases(cases_for(Operation::kAllReduce, type, ReduceOp::kAvg, nranks), nranks);
 }
+TEST_P(Collective, AllReduceEqualsTheSumOfScaledInputs) {
+  const auto [nranks, type] = GetParam();
+  run_cases(cases_for(Operation::kAllReduce, type, ReduceOp::kPreMulSum, nranks), nranks);
+}
 TEST_P(Collective, ReduceScatterLeavesEachRankItsPart) {
   const auto [nranks, type] = GetParam();
-  for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg}) {
+  for (const ReduceOp reduce :
+       {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg, ReduceOp::kPreMulSum}) {
     run_cases(cases_for(Operation::kReduceScatter, type, reduce, nranks), nranks);
     if (HasFailure()) return;
   }

@@ -83,6 +83,7 @@ void Fleet::bind(Call& call, const FleetCall& what, uint32_t rank, const Shape& 
   work.join = !is_point_to_point(collective.operation);
   work.avg_ranks = shape_.nranks;
   work.flip = what.flip;
+  if (!what.scalars.empty()) work.scalar = what.scalars[rank];
   if (!call.inputs[rank].empty()) work.input = call.inputs[rank].data() + kMargin + call.shift;
   if (!call.outputs[rank].empty()) work.output = call.outputs[rank].data() + kMargin + call.shift;
   const uint64_t own_block = rank * collective.count * bytes_of(collective.type);

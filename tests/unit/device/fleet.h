@@ -38,6 +38,7 @@ struct FleetCall {
   bool flip = false;
   Form form = Form::kStaged;
   bool fused = false;  // fused paths are allowed
+  std::vector<uint64_t> scalars = {};  // PreMulSum: each rank's, an element in the lowest bytes
 };
 
 class Fleet {

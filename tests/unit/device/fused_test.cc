@@ -61,7 +61,8 @@ TEST(Fused, KnowsNoOtherPlan) {
 template <DataType kType>
 void alternate(uint64_t seed, uint64_t age) {
   std::mt19937_64 random(seed);
-  for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg}) {
+  for (int op = 0; op < kReduceOps; ++op) {
+    const auto reduce = static_cast<ReduceOp>(op);
     const uint32_t nranks = static_cast<uint32_t>(2 + random() % 4);
     Fleet fleet({nranks, 2, 4, 2048});
     if (age != 0) fleet.age(kPacket, age), fleet.plant_stale_packets();
@@ -72,6 +73,7 @@ void alternate(uint64_t seed, uint64_t age) {
         inputs.push_back(random_input<kType>(collective.count, false, nranks, random));
       }
       FleetCall call{"one_shot", collective, kPacket};
+      call.scalars = random_scalars<kType>(reduce, false, nranks, random);
       call.fused = launch % 3 != 2;
       call.in_place = random() % 2 == 0;
       call.shift = static_cast<uint32_t>(random() % 3 * bytes_of(kType));
@@ -79,7 +81,7 @@ void alternate(uint64_t seed, uint64_t age) {
       ASSERT_TRUE(fleet.run(kernel_for<kType>(kPacket, reduce), seed, random() % 2 == 0 ? 32 : 64)) << launch;
       ASSERT_FALSE(fleet.trespassed()) << "seed " << seed;
       for (uint32_t r = 0; r < nranks; ++r) {
-        ASSERT_EQ(fleet.outputs(index)[r], expected_output<kType>(collective, inputs, r))
+        ASSERT_EQ(fleet.outputs(index)[r], expected_output<kType>(collective, inputs, r, call.scalars))
             << "seed " << seed << " launch " << launch << " rank " << r << " of " << nranks << " count "
             << collective.count;
       }
@@ -90,6 +92,10 @@ void alternate(uint64_t seed, uint64_t age) {
 TEST(Fused, Int8) { alternate<DataType::kInt8>(1, 0); }
 TEST(Fused, Uint8) { alternate<DataType::kUint8>(2, 0); }
 TEST(Fused, Int32) { alternate<DataType::kInt32>(3, 0); }
+TEST(Fused, Uint32) { alternate<DataType::kUint32>(10, 0); }
+TEST(Fused, Uint64) { alternate<DataType::kUint64>(11, 0); }
+TEST(Fused, Float8e4m3) { alternate<DataType::kFloat8e4m3>(12, 0); }
+TEST(Fused, Float8e5m2) { alternate<DataType::kFloat8e5m2>(13, 0); }
 TEST(Fused, Int64) { alternate<DataType::kInt64>(4, 0); }
 TEST(Fused, Float16) { alternate<DataType::kFloat16>(5, 0); }
 TEST(Fused, Bfloat16) { alternate<DataType::kBfloat16>(6, 0); }

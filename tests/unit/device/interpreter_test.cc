@@ -22,6 +22,8 @@ constexpr Row kRows[] = {
     {"two_shot", Operation::kAllGather, kPacket, true},      {"two_shot", Operation::kBroadcast, kBulk, true},
     {"ring", Operation::kAllReduce, kBulk, false},           {"ring", Operation::kReduceScatter, kPacket, false},
     {"ring", Operation::kAllGather, kBulk, false},           {"ring", Operation::kBroadcast, kBulk, false},
+    {"tree", Operation::kAllReduce, kBulk, false},           {"tree", Operation::kAllReduce, kPacket, false},
+    {"tree", Operation::kReduce, kPacket, false},            {"tree", Operation::kBroadcast, kBulk, false},
     {"pairwise", Operation::kAlltoAll, kBulk, true},         {"pairwise", Operation::kAlltoAll, kPacket, true},
     {"pairwise", Operation::kGather, kPacket, true},         {"pairwise", Operation::kGather, kBulk, true},
     {"pairwise", Operation::kScatter, kPacket, true},        {"pairwise", Operation::kScatter, kBulk, true},
@@ -35,6 +37,7 @@ struct Queued {
   Collective collective;
   std::vector<Bytes> inputs;
   size_t call;
+  std::vector<uint64_t> scalars = {};
 };
 
 template <DataType kType>
@@ -44,12 +47,14 @@ Queued<kType> queue(Fleet& fleet, const Row& row, ReduceOp reduce, uint32_t nran
   if (is_rooted(row.operation)) collective.root = static_cast<int32_t>(random() % nranks);
   std::vector<Bytes> inputs;
   for (uint32_t r = 0; r < nranks; ++r) {
-    inputs.push_back(random_input<kType>(input_elements(collective, nranks), !row.rank_order, nranks, random));
+    const size_t count = input_elements(collective, nranks);
+    inputs.push_back(random_input<kType>(count, !row.rank_order, unit_for(reduce, nranks), random));
   }
   FleetCall call{row.algorithm, collective, row.channel};
+  if (reduces(row.operation)) call.scalars = random_scalars<kType>(reduce, !row.rank_order, nranks, random);
   call.in_place = row.operation != Operation::kAlltoAll && random() % 2 == 0;
   if (random() % 2 == 0) call.shift = static_cast<uint32_t>(bytes_of(kType) * (random() % 4));
-  return {collective, inputs, fleet.add(call, inputs)};
+  return {collective, inputs, fleet.add(call, inputs), call.scalars};
 }
 
 template <DataType kType>
@@ -57,7 +62,8 @@ void check(const Fleet& fleet, const Queued<kType>& queued, uint64_t seed) {
   for (uint32_t r = 0; r < queued.inputs.size(); ++r) {
     const bool is_root = queued.collective.root == static_cast<int32_t>(r);
     if (!writes_output(queued.collective.operation, is_root)) continue;
-    ASSERT_EQ(fleet.outputs(queued.call)[r], expected_output<kType>(queued.collective, queued.inputs, r))
+    ASSERT_EQ(fleet.outputs(queued.call)[r],
+              expected_output<kType>(queued.collective, queued.inputs, r, queued.scalars))
         << "seed " << seed << " rank " << r << " of " << queued.inputs.size() << ", "
         << name_of(queued.collective.operation) << " count " << queued.collective.count;
   }
@@ -67,7 +73,8 @@ void check(const Fleet& fleet, const Queued<kType>& queued, uint64_t seed) {
 template <DataType kType>
 void run_sequences(const Row& row, uint64_t seed) {
   std::mt19937_64 random(seed);
-  for (const ReduceOp reduce : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kAvg}) {
+  for (int op = 0; op < kReduceOps; ++op) {
+    const auto reduce = static_cast<ReduceOp>(op);
     const uint32_t nranks = static_cast<uint32_t>(2 + random() % 3);
     Fleet fleet({nranks, 2, 4, 256});
     const ReduceOp kernel_reduce = reduces(row.operation) ? reduce : ReduceOp::kNone;
@@ -91,6 +98,10 @@ void run_rows() {
 TEST(Interpreter, Int8) { run_rows<DataType::kInt8>(); }
 TEST(Interpreter, Uint8) { run_rows<DataType::kUint8>(); }
 TEST(Interpreter, Int32) { run_rows<DataType::kInt32>(); }
+TEST(Interpreter, Uint32) { run_rows<DataType::kUint32>(); }
+TEST(Interpreter, Uint64) { run_rows<DataType::kUint64>(); }
+TEST(Interpreter, Float8e4m3) { run_rows<DataType::kFloat8e4m3>(); }
+TEST(Interpreter, Float8e5m2) { run_rows<DataType::kFloat8e5m2>(); }
 TEST(Interpreter, Int64) { run_rows<DataType::kInt64>(); }
 TEST(Interpreter, Float16) { run_rows<DataType::kFloat16>(); }
 TEST(Interpreter, Bfloat16) { run_rows<DataType::kBfloat16>(); }

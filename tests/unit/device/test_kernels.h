@@ -10,6 +10,10 @@ template <DataType kType> struct DeviceType;
 template <> struct DeviceType<DataType::kInt8> { using Type = int8_t; };
 template <> struct DeviceType<DataType::kUint8> { using Type = uint8_t; };
 template <> struct DeviceType<DataType::kInt32> { using Type = int32_t; };
+template <> struct DeviceType<DataType::kUint32> { using Type = uint32_t; };
+template <> struct DeviceType<DataType::kUint64> { using Type = uint64_t; };
+template <> struct DeviceType<DataType::kFloat8e4m3> { using Type = device::Float8<E4m3>; };
+template <> struct DeviceType<DataType::kFloat8e5m2> { using Type = device::Float8<E5m2>; };
 template <> struct DeviceType<DataType::kInt64> { using Type = int64_t; };
 template <> struct DeviceType<DataType::kFloat16> { using Type = device::Half; };
 template <> struct DeviceType<DataType::kBfloat16> { using Type = device::Bfloat; };
@@ -25,6 +29,7 @@ Fleet::Kernel reducing_kernel(ReduceOp reduce) {
     case ReduceOp::kMin: return device::run<Protocol, device::Reducer<T, ReduceOp::kMin>>;
     case ReduceOp::kMax: return device::run<Protocol, device::Reducer<T, ReduceOp::kMax>>;
     case ReduceOp::kAvg: return device::run<Protocol, device::Reducer<T, ReduceOp::kAvg>>;
+    case ReduceOp::kPreMulSum: return device::run<Protocol, device::Reducer<T, ReduceOp::kPreMulSum>>;
     default: return device::run<Protocol, device::Copier>;
   }
 }

@@ -2,8 +2,8 @@
 // everyone, reduces it in rank order, and gives the result to everyone. Reduce-scatter is the first half, all-gather
 // and broadcast are the second; reduce gives the results to the root alone.
 //
-// FIFO 0 carries inputs to the owner of a block, FIFO 1 carries results. Streams, staged: one pushes inputs, one owns the
-// block, one drains results; the pushes come first, so that no line is looked for before mine is on its way. In the
+// FIFO 0 carries inputs to the owner of a block, FIFO 1 carries results. Streams, staged: one pushes inputs, one owns
+// the block, one drains results; the pushes come first, so that no line is looked for before mine is on its way. In the
 // direct form stream 0 owns the block, and the two others run only where this rank's own buffer is staged.
 //
 // A direct broadcast is cut into blocks so that all ranks move bytes: the root pushes the block of its number to

@@ -34,9 +34,10 @@ const ConfigRow kRows[] = {
     {"NCCL_ENABLE_VERSION_CHECK", &Config::enable_version_check, "1",
      "0 only warns of a peer with other plans of another version; the bootstrap protocol must always be the same"},
     {"TALARIA_PORT_RANGE", &Config::port_range, "",
-     "first-last: the ports at which to listen for peers; NCCL_COMM_ID names its own"},
+     "first-last: ports at which to listen, one for each rank of a communicator; NCCL_COMM_ID names its own"},
     {"TALARIA_INIT_TIMEOUT", &Config::init_timeout_sec, "0",
-     "seconds after which init stops waiting and names the ranks that have not come; 0 waits for ever"},
+     "seconds after which init stops waiting and names the ranks that have not come; 0 waits for ever, and 120 s in "
+     "ncclCommShrink"},
     {"TALARIA_TIMEOUT", &Config::timeout_sec, "0",
      "seconds without progress after which an operation of CPU ranks fails and logs what is pending; 0 waits for ever"},
     {"NCCL_CHECK_MODE", &Config::check_mode, "",

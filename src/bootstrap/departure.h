@@ -16,6 +16,7 @@ enum class Departure : uint32_t {
   kMissed,    // it left, but others still waited for it
   kAbsent,    // it did not come, or not take part in init, in time (TALARIA_INIT_TIMEOUT)
   kLeft,      // it destroyed its communicator, which harms nobody who does not wait for it
+  kRevoked,   // it ended its operations on purpose, and starts no more
 };
 constexpr bool is_fault(Departure how) { return how != Departure::kPresent && how != Departure::kLeft; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "base/log.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr double kWelcomeUsec = 20e6;  // a root that lives welcomes at once
 constexpr double kRefusedUsec = 1e6;   // a root that was there when its id was made, and has gone, stays away
+constexpr int kStandingPauseMsec = 50;
 constexpr double kDismissUsec = 1e6;   // for a root that serves a single rank
 
 // The address other ranks can reach this one at: what the user chose, else what leads to the root.
@@ -46,29 +48,44 @@ Status Introduction::greet() {
 }
 
 Status Introduction::greet_root(uint32_t root, UniqueFd& socket) {
-  const Patience patience{join_.abort,
-                          std::min(join_.until_usec, now_usec() + std::max(retry_budget_usec(join_.config),
-                                                                           kWelcomeUsec))};
+  // Who keeps a standing root listens already, and may serve others before us; once it does not listen, it is gone.
+  const bool standing = join_.ids[root].is_standing();
   const bool may_start_late = (join_.ids[root].flags & UniqueId::kFromCommId) != 0;
-  const double began = now_usec(), last_attempt = std::min(join_.until_usec, began + retry_budget_usec(join_.config));
-  const std::string where = to_text(join_.ids[root].address);
+  const double budget = standing ? std::numeric_limits<double>::infinity() : retry_budget_usec(join_.config);
+  const Patience patience = join_.patience(now_usec() + std::max(budget, kWelcomeUsec));
+  const double began = now_usec(), last_attempt = std::min(join_.until_usec, began + budget);
+  const double refused_until = may_start_late ? last_attempt : standing ? began : began + kRefusedUsec;
   for (int attempt = 1;; ++attempt) {
     const int error = TRY(try_to_greet(root, patience, socket));
     if (error == 0) return Status();
-    if (error == ECANCELED) return join_.fail_aborted("the root at " + where);
-    if (error == EPROTO) {
-      return fail(Code::kRemote, "rank {} of {}: what listens at {} is not the root of this communicator", join_.rank,
-                  join_.nranks, where);
-    }
-    const bool gone = error == ECONNREFUSED && !may_start_late && now_usec() >= began + kRefusedUsec;
-    if (!may_succeed_later(error) || gone || now_usec() >= last_attempt) {
-      return fail(Code::kRemote, "rank {} of {}: cannot reach {} after {} attempts: {}", join_.rank, join_.nranks,
-                  name_root(root), attempt, strerror(error));
-    }
-    if (pause_for(retry_pause_msec(join_.config, attempt), patience) == ECANCELED) {
-      return join_.fail_aborted("the root at " + where);
+    const double until = error == ECONNREFUSED ? std::min(refused_until, last_attempt) : last_attempt;
+    if (!may_succeed_later(error) || now_usec() >= until) return fail_to_greet(root, error, attempt);
+    const int pause_msec = retry_pause_msec(join_.config, attempt);
+    if (pause_for(standing ? std::min(pause_msec, kStandingPauseMsec) : pause_msec, patience) == ECANCELED) {
+      return fail_to_greet(root, ECANCELED, attempt);
     }
   }
+}
+
+Status Introduction::fail_to_greet(uint32_t root, int error, int attempts) const {
+  const UniqueId& id = join_.ids[root];
+  const std::string where = to_text(id.address);
+  if (error == ECANCELED) return join_.fail_aborted("the root at " + where);
+  if (error == EPROTO) {
+    return fail(Code::kRemote, "rank {} of {}: what listens at {} is not the root of this communicator", join_.rank,
+                join_.nranks, where);
+  }
+  if (!id.is_standing()) {
+    return fail(Code::kRemote, "rank {} of {}: cannot reach {} after {} attempts: {}", join_.rank, join_.nranks,
+                name_root(root), attempts, strerror(error));
+  }
+  const std::string keeper = fmt::format("rank {} of the parent communicator at {}", id.keeper, where);
+  if (error == EOWNERDEAD) {
+    return fail(Code::kRemote, "rank {} of {}: not all will come to {}", join_.rank, join_.nranks, keeper);
+  }
+  if (error != ECONNREFUSED) return join_.fail_impatient(keeper + ", where the others meet");
+  return fail(Code::kRemote, "rank {} of {}: cannot meet the others: {} has died or destroyed its communicator",
+              join_.rank, join_.nranks, keeper);
 }
 
 // One attempt; 0 or an errno, EPROTO when something else than our root answers. A Status when retrying is pointless.
@@ -87,7 +104,8 @@ Result<int> Introduction::try_to_greet(uint32_t root, const Patience& patience, 
   greeting.root = root;
   greeting.nroots = join_.nroots();
   greeting.patience_msec = static_cast<uint32_t>(std::clamp<int64_t>(join_.config.init_timeout_sec, 0, 4000000) * 1000);
-  const Patience prompt{patience.abort, std::min(patience.until_usec, now_usec() + kWelcomeUsec)};
+  const double welcome_usec = join_.ids[root].is_standing() ? patience.until_usec : now_usec() + kWelcomeUsec;
+  const Patience prompt = join_.patience(std::min(patience.until_usec, welcome_usec));
   if (const int error = send_all(socket.get(), std::as_bytes(std::span(&greeting, 1)), prompt)) return error;
   Proof welcome{};
   if (const int error = receive_all(socket.get(), welcome, prompt)) return error;
@@ -139,13 +157,15 @@ std::string Introduction::name_root(uint32_t root) const {
   if (const auto host = hosts_.find(root); host != hosts_.end()) {
     return fmt::format("{}, which is in the process of rank {}", where, host->second);
   }
+  if (id.is_standing()) return fmt::format("{}, which is in the process of rank {} of the parent communicator", where,
+                                           id.keeper);
   if ((id.flags & UniqueId::kOfRankZero) != 0) return where + ", which is in the process of rank 0";
   return fmt::format("{}, which is in the process that made the unique id ({})", where, id.process);
 }
 
 void dismiss_root(const Joining& join) {
   UniqueFd root;
-  const Patience patience{join.abort, now_usec() + kDismissUsec};
+  const Patience patience{join.watch.abort, now_usec() + kDismissUsec};
   if (connect_to(join.ids[0].address, patience, root) != 0) return;
   const Greeting greeting = make_greeting(join.secret, join.rank, join.nranks);
   if (send_all(root.get(), std::as_bytes(std::span(&greeting, 1)), patience) != 0) return;

@@ -29,6 +29,7 @@ class Introduction {
 
  private:
   Status greet_root(uint32_t root, UniqueFd& socket);
+  Status fail_to_greet(uint32_t root, int error, int attempts) const;
   Result<int> try_to_greet(uint32_t root, const Patience& patience, UniqueFd& socket);
   Status listen_for_predecessor(int root_socket);
   Result<SocketAddress> await_reply(uint32_t root, int socket);

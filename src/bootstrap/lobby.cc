@@ -58,7 +58,17 @@ Lobby::Lobby(UniqueFd listener, const Secret& secret, const LobbyLimits& limits)
 Lobby::~Lobby() { close(); }
 
 void Lobby::close() {
+  if (limits_.lent) listener_.reset();
   hang_up(listener_);
+  drop_all();
+}
+
+UniqueFd Lobby::take_listener() {
+  drop_all();
+  return std::move(listener_);
+}
+
+void Lobby::drop_all() {
   for (Stranger& stranger : strangers_) hang_up(stranger.socket);
   strangers_.clear();
 }

@@ -58,6 +58,7 @@ struct Guest {
 struct LobbyLimits {
   size_t strangers = 512;       // unproven connections at once; beyond, the oldest goes
   double greeting_usec = 20e6;  // time a connection has for its greeting
+  bool lent = false;            // the listener is somebody's who goes on listening
 };
 
 class Lobby {
@@ -70,8 +71,10 @@ class Lobby {
   // Waits at most `msec` (-1: no limit of its own) for anything: on the listener, on its strangers, or on `watched`,
   // whose revents are filled in. Returns those who have just proven the secret; they have been welcomed.
   std::vector<Guest> wait(int msec, std::span<pollfd> watched);
-  // Stops listening, also for processes that inherited the socket, and drops the strangers.
+  // Drops the strangers, and stops listening, also for processes that inherited the socket; only here if it is lent.
   void close();
+  // Drops the strangers; the listener goes on with the caller.
+  UniqueFd take_listener();
 
  private:
   struct Stranger {
@@ -84,6 +87,7 @@ class Lobby {
   enum class Reading : uint8_t { kMore, kProven, kDropped };
 
   int next_timeout(int msec) const;
+  void drop_all();
   void accept_all();
   Reading read_from(Stranger& stranger);
   void drop_late();

@@ -8,14 +8,17 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/config.h"
 #include "base/status.h"
+#include "base/unique.h"
 #include "bootstrap/departure.h"
 #include "bootstrap/stop_flag.h"
 #include "bootstrap/unique_id.h"
@@ -31,8 +34,12 @@ class OutOfBand {
   virtual Status all_gather(std::span<std::byte> all) = 0;
   virtual Status barrier() = 0;
 
-  // Where this rank can be reached by the others; the port means nothing.
+  // Where this rank listens for as long as this object lives; empty for a single rank.
   virtual SocketAddress address() const { return {}; }
+  // That listener, as a descriptor of its own, for ranks that meet again without this channel.
+  virtual UniqueFd door() const { return {}; }
+  // From now on a collective call fails that hears nothing for `usec`.
+  virtual void set_patience(double) {}
   // Set when the communicator is aborted; what waits for peers by other means than this object looks at it too.
   virtual const StopFlag& abort_flag() const {
     static const StopFlag never;
@@ -68,11 +75,23 @@ class OutOfBand {
   }
 };
 
+// How long ranks wait for each other without a word: TALARIA_INIT_TIMEOUT.
+double patience_usec(const Config& config);
+
+// What a rank that waits for the others looks at.
+struct Watch {
+  Watch(const StopFlag& abort_flag, std::function<bool()> task = {})  // NOLINT: the flag is enough for most
+      : abort(abort_flag), meanwhile(std::move(task)) {}
+  const StopFlag& abort;            // may be set by another thread at any time; outlives what is made
+  // Called about twenty times a second by who waits; false: in vain. May be empty.
+  std::function<bool()> meanwhile;
+};
+
 // Joins the communicator of `ids`, the same on all ranks, each of which is a meeting point for its share of the ranks
-// (root_share.h). `abort` may be set by another thread at any time; it must outlive the result.
+// (root_share.h).
 Result<std::unique_ptr<OutOfBand>> rendezvous(std::span<const UniqueId> ids, uint32_t rank, uint32_t nranks,
-                                              const Config& config, const StopFlag& abort);
+                                              const Config& config, const Watch& watch);
 Result<std::unique_ptr<OutOfBand>> rendezvous(const UniqueId& id, uint32_t rank, uint32_t nranks, const Config& config,
-                                              const StopFlag& abort);
+                                              const Watch& watch);
 
 }  // namespace talaria

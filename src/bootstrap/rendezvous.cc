@@ -34,7 +34,6 @@ class Alone : public OutOfBand {
 };
 
 bool from_comm_id(const UniqueId& id) { return (id.flags & UniqueId::kFromCommId) != 0; }
-
 Status check_ids(std::span<const UniqueId> ids, uint32_t nranks) {
   if (ids.empty() || ids.size() > nranks) {
     return fail(Code::kInvalidArgument, "{} unique ids for {} ranks: give at least one and at most one per rank",
@@ -69,25 +68,26 @@ Result<std::unique_ptr<OwnedRoot>> start_own_root(const Joining& join) {
       return fail(Code::kSystem, "NCCL_COMM_ID: rank 0 cannot listen at port {} ({}): {}", port_of(address),
                   to_text(address), strerror(error));
     }
-    if (pause_for(retry_pause_msec(join.config, attempt), Patience{join.abort}) == ECANCELED) {
+    if (pause_for(retry_pause_msec(join.config, attempt), join.patience()) == ECANCELED) {
       return join.fail_aborted(fmt::format("port {} to become free", port_of(address)));
     }
   }
 }
+
+}  // namespace
 
 double patience_usec(const Config& config) {
   return config.init_timeout_sec > 0 ? static_cast<double>(config.init_timeout_sec) * 1e6
                                      : std::numeric_limits<double>::infinity();
 }
 
-}  // namespace
-
 Result<std::unique_ptr<OutOfBand>> rendezvous(std::span<const UniqueId> ids, uint32_t rank, uint32_t nranks,
-                                              const Config& config, const StopFlag& abort) {
+                                              const Config& config, const Watch& watch) {
   if (rank >= nranks) return fail(Code::kInvalidArgument, "Invalid rank requested : {}/{}", rank, nranks);
+  if (nranks == 1 && !ids.empty() && ids[0].is_standing()) return std::unique_ptr<OutOfBand>(new Alone);
   TRY(check_ids(ids, nranks));
   const double start = now_usec();
-  const Joining join{ids, Secret(ids[0]), rank, nranks, config, abort, start + patience_usec(config)};
+  const Joining join{ids, Secret(ids[0]), rank, nranks, config, watch, start + patience_usec(config)};
   if (nranks == 1) {
     if (!from_comm_id(ids[0])) dismiss_root(join);
     return std::unique_ptr<OutOfBand>(new Alone);
@@ -109,13 +109,13 @@ Result<std::unique_ptr<OutOfBand>> rendezvous(std::span<const UniqueId> ids, uin
   TRY(ring.greet_successor(*successor));
   RingSockets sockets = TRY(ring.finish());
   log_info(kLogBootstrap, "Bootstrap: rank {} of {} joined in {:.1f} ms", rank, nranks, (now_usec() - start) / 1000);
-  return std::unique_ptr<OutOfBand>(new Ring(std::move(sockets), rank, nranks, abort,
+  return std::unique_ptr<OutOfBand>(new Ring(std::move(sockets), rank, nranks, watch.abort,
                                              patience_usec(config) + 2 * Joining::kLaterUsec));
 }
 
 Result<std::unique_ptr<OutOfBand>> rendezvous(const UniqueId& id, uint32_t rank, uint32_t nranks, const Config& config,
-                                              const StopFlag& abort) {
-  return rendezvous(std::span(&id, 1), rank, nranks, config, abort);
+                                              const Watch& watch) {
+  return rendezvous(std::span(&id, 1), rank, nranks, config, watch);
 }
 
 }  // namespace talaria

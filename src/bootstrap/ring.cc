@@ -1,5 +1,6 @@
 #include "bootstrap/ring.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -34,6 +35,7 @@ std::string describe(const Departed& departed) {
     case Departure::kMissed: return fmt::format("rank {} left although others waited for it", departed.rank);
     case Departure::kAbsent:
       return fmt::format("rank {} has not come in time (TALARIA_INIT_TIMEOUT)", departed.rank);
+    case Departure::kRevoked: return fmt::format("rank {} revoked its communicator", departed.rank);
     case Departure::kLeft: return fmt::format("rank {} left (its communicator was destroyed)", departed.rank);
   }
   return fmt::format("rank {} departed", departed.rank);
@@ -73,9 +75,12 @@ Ring::~Ring() {
   if (getpid() != owner_) return;
   hang_up(sockets_.successor);
   hang_up(sockets_.predecessor);
+  hang_up(sockets_.listener);
 }
 
-SocketAddress Ring::address() const { return local_address(sockets_.predecessor.get()); }
+SocketAddress Ring::address() const { return local_address(sockets_.listener.get()); }
+
+UniqueFd Ring::door() const { return UniqueFd(fcntl(sockets_.listener.get(), F_DUPFD_CLOEXEC, 0)); }
 
 // Once around the ring with empty parts: rank r's header has then been caused by every other rank's call.
 Status Ring::barrier() { return all_gather({}); }

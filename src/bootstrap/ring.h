@@ -43,6 +43,7 @@ void send_notice(int socket, const Departed& departed);
 // The two connections of one rank; both sides of each have proven the secret.
 struct RingSockets {
   UniqueFd predecessor, successor;
+  UniqueFd listener{};  // where the predecessor came in
 };
 
 class Ring : public OutOfBand {
@@ -58,8 +59,9 @@ class Ring : public OutOfBand {
   uint32_t nranks() const override { return nranks_; }
   Status all_gather(std::span<std::byte> all) override;
   Status barrier() override;
-  // Where the predecessor has reached this rank.
   SocketAddress address() const override;
+  UniqueFd door() const override;
+  void set_patience(double usec) override { timeout_usec_ = usec; }
   const StopFlag& abort_flag() const override { return abort_; }
   void listen() override;
   Departure departure_of(uint32_t rank) const override;
@@ -101,7 +103,7 @@ class Ring : public OutOfBand {
   RingSockets sockets_;
   const uint32_t rank_, nranks_;
   const StopFlag& abort_;
-  const double timeout_usec_;
+  double timeout_usec_;
   const int owner_;              // process id: a forked child must not shut its parent's connections down
   std::mutex mutex_;             // guards what follows, except the atomics
   Side backward_, forward_;

@@ -33,8 +33,8 @@ Status RingJoin::greet_successor(const SocketAddress& address) {
 Result<RingSockets> RingJoin::finish() {
   while (!sockets_.predecessor.valid() || welcomed_ < welcome_.size()) {
     const uint32_t awaited = sockets_.predecessor.valid() ? join_.successor() : join_.predecessor();
-    if (join_.abort.stopped()) {
-      const Departed departed = join_.abort.reason().value_or(Departed{join_.rank, Departure::kAborted});
+    if (join_.aborted()) {
+      const Departed departed = join_.watch.abort.reason().value_or(Departed{join_.rank, Departure::kAborted});
       if (sockets_.predecessor.valid()) send_notice(sockets_.predecessor.get(), departed);
       return join_.fail_aborted(fmt::format("rank {} to connect", awaited));
     }
@@ -47,6 +47,7 @@ Result<RingSockets> RingJoin::finish() {
     for (Guest& guest : lobby_.wait(kAbortPollMsec, std::span(&successor, 1))) admit(std::move(guest));
     if (successor.revents != 0) TRY(hear());
   }
+  sockets_.listener = lobby_.take_listener();
   return std::move(sockets_);
 }
 
@@ -83,7 +84,7 @@ Status RingJoin::lost(const Departed& departed) {
 
 void RingJoin::tell_predecessor(const Departed& departed) {
   const double until = now_usec() + kTellUsec;
-  while (!sockets_.predecessor.valid() && now_usec() < until && !join_.abort.stopped()) {
+  while (!sockets_.predecessor.valid() && now_usec() < until && !join_.aborted()) {
     for (Guest& guest : lobby_.wait(kAbortPollMsec, {})) admit(std::move(guest));
   }
   if (sockets_.predecessor.valid()) send_notice(sockets_.predecessor.get(), departed);

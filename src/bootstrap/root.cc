@@ -16,6 +16,8 @@
 namespace talaria {
 namespace {
 
+constexpr double kAskEveryUsec = 1e5;
+
 // Replies fit the empty send buffer of a connection that has carried only the welcome; one that fails belongs to a rank
 // that is gone, which its ring neighbours will find out.
 void tell(const Guest& guest, const Reply& reply) {
@@ -100,12 +102,14 @@ bool Root::finished() const {
 int Root::timeout_msec() const {
   double until = complaint_.empty() ? std::numeric_limits<double>::infinity() : deadline_usec_;
   if (!failed_) until = std::min(until, patience_until_usec_);
+  if (!failed_ && limits_.expected.gone) until = std::min(until, now_usec() + kAskEveryUsec);
   constexpr double kLongest = 60e6;  // also keeps the number small
   return static_cast<int>(std::clamp(until - now_usec(), 0.0, kLongest) / 1000) + 1;
 }
 
 void Root::admit(Guest guest) {
   const Greeting& greeting = guest.greeting;
+  if (!limits_.expected.names.empty() && has_left(guest)) return;
   if (greeting.version != Greeting::kVersion) {
     // Its other words may mean something else. Those who come later are to be told as well, so it counts as one of
     // the ranks.
@@ -126,7 +130,7 @@ void Root::admit(Guest guest) {
 }
 
 Reply Root::refuse_nonsense(const Greeting& greeting) const {
-  const std::string who = describe(greeting);
+  const std::string who = describe_guest(greeting);
   if (greeting.rank >= greeting.nranks) {
     return refusal(Code::kInvalidArgument,
                    fmt::format("{} is out of range: the communicator has {} ranks", who, greeting.nranks));
@@ -153,22 +157,22 @@ Reply Root::refuse_nonsense(const Greeting& greeting) const {
 // True if it has been told that it, or the whole rendezvous, cannot go on.
 bool Root::refuse_conflict(Guest& guest) {
   const Greeting& greeting = guest.greeting;
-  const std::string who = describe(greeting);
+  const std::string who = describe_guest(greeting);
   if (failed_) {
     ++told_;
   } else if (!seats_.empty() && greeting.nranks != nranks_) {
     complain(Code::kInvalidUsage, fmt::format("{} joined with {} ranks, but {} with {} ranks", who, greeting.nranks,
-                                              describe(seats_.begin()->second.greeting), nranks_));
+                                              describe_guest(seats_.begin()->second.greeting), nranks_));
     ++told_;
   } else if (!seats_.empty() && (greeting.root != root_ || greeting.nroots != nroots_)) {
     complain(Code::kInvalidUsage,
              fmt::format("{} has this id as number {} of {}, but {} as number {} of {}: all ranks must give the same "
                          "ids in the same order", who, greeting.root, greeting.nroots,
-                         describe(seats_.begin()->second.greeting), root_, nroots_));
+                         describe_guest(seats_.begin()->second.greeting), root_, nroots_));
     ++told_;
   } else if (const auto taken = seats_.find(greeting.rank); taken != seats_.end()) {
     complain(Code::kInvalidUsage, fmt::format("{} and {} joined as the same rank", who,
-                                              describe(taken->second.greeting)));
+                                              describe_guest(taken->second.greeting)));
   } else {
     return false;
   }
@@ -189,7 +193,7 @@ void Root::seat(Guest guest) {
     if (until < patience_until_usec_) patience_sec_ = greeting.patience_msec / 1000.0;
     patience_until_usec_ = std::min(patience_until_usec_, until);
   }
-  log_info(kLogBootstrap, "Bootstrap: {} of {} has arrived, {} of {} present", describe(greeting), nranks_,
+  log_info(kLogBootstrap, "Bootstrap: {} of {} has arrived, {} of {} present", describe_guest(greeting), nranks_,
            seats_.size() + 1, share_.awaited());
   introduce_host(seats_.emplace(greeting.rank, std::move(guest)).first->second);
 }
@@ -208,7 +212,7 @@ void Root::introduce_host(const Guest& guest) {
 void Root::drop_if_left(uint32_t rank) {
   const auto seat = seats_.find(rank);
   if (seat == seats_.end() || !has_left(seat->second)) return;
-  complain(Code::kRemote, fmt::format("{} left before all {} ranks had joined", describe(seat->second.greeting),
+  complain(Code::kRemote, fmt::format("{} left before all {} ranks had joined", describe_guest(seat->second.greeting),
                                       nranks_));
   seats_.erase(seat);
   ++told_;
@@ -235,12 +239,37 @@ void Root::settle() {
   if (failed_) return;
   const double now = now_usec();
   if (!complaint_.empty() && now >= deadline_usec_) return fail_all();
-  if (now < patience_until_usec_) return;
-  const std::vector<uint32_t> absent = missing();
-  complain(Code::kRemote, fmt::format("{} of {} ranks have not come within {} s (TALARIA_INIT_TIMEOUT): rank {}",
-                                      absent.size(), nranks_, patience_sec_, list_ranks(absent, 300)));
+  if (now >= patience_until_usec_) {
+    return give_up_on(missing(), fmt::format("have not come within {} s (TALARIA_INIT_TIMEOUT)", patience_sec_));
+  }
+  // Not before rank 0 has come, whose process this is: it must hear of it too.
+  const bool due = now - asked_usec_ >= kAskEveryUsec && seats_.contains(0);
+  if (limits_.expected.gone && due) look_for_gone();
+}
+
+void Root::look_for_gone() {
+  asked_usec_ = now_usec();
+  std::vector<uint32_t> gone = missing();
+  std::erase_if(gone, [&](uint32_t rank) { return !limits_.expected.gone(rank); });
+  if (!gone.empty()) give_up_on(gone, "have died or destroyed their communicator");
+}
+
+void Root::give_up_on(const std::vector<uint32_t>& absent, const std::string& why) {
+  complain(Code::kRemote, fmt::format("{} of {} ranks {}: {}", absent.size(), nranks_, why, list(absent)));
   absent_ = absent.front();
   fail_all();
+}
+
+std::string Root::list(std::vector<uint32_t> ranks) const {
+  if (limits_.expected.names.empty()) return "rank " + list_ranks(ranks, 300);
+  for (uint32_t& rank : ranks) rank = limits_.expected.names[rank];
+  return fmt::format("rank {} of the parent communicator", list_ranks(ranks, 300));
+}
+
+std::string Root::describe_guest(Greeting greeting) const {
+  const std::vector<uint32_t>& names = limits_.expected.names;
+  if (greeting.rank < names.size()) greeting.rank = names[greeting.rank];
+  return describe(greeting);
 }
 
 void Root::introduce_all() {

@@ -4,9 +4,10 @@
 // there tells each where its ring successor listens. Nothing that connects can block it. A conflict between invited
 // ranks (two claim one rank, they disagree about the number of ranks, one leaves again) is told to the one who comes
 // second; if the others are still not complete after a grace time, the rendezvous has failed and every rank is told
-// why. The same when the first rank runs out of patience.
+// why. The same when the first rank runs out of patience, or one is known to come no more.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -29,11 +30,19 @@ struct Reply {
 };
 static_assert(sizeof(Reply) == 512);
 
+// What the root of a standing id knows of its ranks before they come. Some may have come and left before it began: that
+// is no conflict.
+struct Expectation {
+  std::vector<uint32_t> names;               // by rank: what messages call it, its rank in the parent communicator
+  std::function<bool(uint32_t rank)> gone;   // Can it come no more? Asked ten times a second, by the root's thread.
+};
+
 struct RootLimits {
   double grace_usec = 1e6;    // between a conflict and giving up
   double linger_usec = 60e6;  // how long a failed rendezvous explains itself to late ranks
   size_t seats = 0;           // connections it may hold; 0: as many as the process may have descriptors
   LobbyLimits lobby;
+  Expectation expected;
 };
 
 class Root {
@@ -52,9 +61,13 @@ class Root {
   void drop_if_left(uint32_t rank);
   void complain(Code code, std::string text);
   void settle();
+  void look_for_gone();
+  void give_up_on(const std::vector<uint32_t>& absent, const std::string& why);
   void introduce_all();
   void fail_all();
   std::vector<uint32_t> missing() const;
+  std::string describe_guest(Greeting greeting) const;
+  std::string list(std::vector<uint32_t> ranks) const;
   int timeout_msec() const;
   bool finished() const;
 
@@ -71,6 +84,7 @@ class Root {
   double deadline_usec_ = 0;    // end of the grace; once failed, end of the lingering
   double patience_until_usec_ = std::numeric_limits<double>::infinity();
   double patience_sec_ = 0;     // of the rank that sets the former
+  double asked_usec_ = 0;       // when it was last asked who is gone
   bool introduced_ = false, failed_ = false;
   uint32_t told_ = 0;  // ranks that no longer wait: they left, or know that the rendezvous has failed
 };

@@ -7,23 +7,23 @@
 #include <utility>
 
 #include "base/quiet_thread.h"
-#include "bootstrap/root.h"
 
 namespace talaria {
 namespace {
 
-Result<std::thread> start_root(UniqueFd listener, const Secret& secret, int stop) {
-  auto root = std::make_shared<Root>(std::move(listener), secret);
+Result<std::thread> start_root(UniqueFd listener, const Secret& secret, const RootLimits& limits, int stop) {
+  auto root = std::make_shared<Root>(std::move(listener), secret, limits);
   return start_quiet_thread("talaria-root", [root, stop] { root->run(stop); });
 }
 
 }  // namespace
 
-Result<std::unique_ptr<OwnedRoot>> OwnedRoot::start(UniqueFd listener, const Secret& secret) {
+Result<std::unique_ptr<OwnedRoot>> OwnedRoot::start(UniqueFd listener, const Secret& secret,
+                                                    const RootLimits& limits) {
   std::unique_ptr<OwnedRoot> owned(new OwnedRoot);
   owned->stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!owned->stop_.valid()) return fail(Code::kSystem, "Bootstrap: eventfd failed: {}", strerror(errno));
-  owned->thread_ = TRY(start_root(std::move(listener), secret, owned->stop_.get()));
+  owned->thread_ = TRY(start_root(std::move(listener), secret, limits, owned->stop_.get()));
   return owned;
 }
 
@@ -34,7 +34,7 @@ OwnedRoot::~OwnedRoot() {
 }
 
 Status start_detached_root(UniqueFd listener, const Secret& secret) {
-  TRY(start_root(std::move(listener), secret, -1)).detach();
+  TRY(start_root(std::move(listener), secret, {}, -1)).detach();
   return Status();
 }
 

@@ -7,12 +7,14 @@
 #include "base/status.h"
 #include "base/unique.h"
 #include "bootstrap/lobby.h"
+#include "bootstrap/root.h"
 
 namespace talaria {
 
 class OwnedRoot {
  public:
-  static Result<std::unique_ptr<OwnedRoot>> start(UniqueFd listener, const Secret& secret);
+  static Result<std::unique_ptr<OwnedRoot>> start(UniqueFd listener, const Secret& secret,
+                                                  const RootLimits& limits = {});
   ~OwnedRoot();  // stops the root and joins its thread
   OwnedRoot(const OwnedRoot&) = delete;
   OwnedRoot& operator=(const OwnedRoot&) = delete;

@@ -87,6 +87,8 @@ SocketAddress local_address(int socket) {
 int wait_for(std::span<pollfd> descriptors, const Patience& patience) {
   for (;;) {
     if (patience.abort.stopped()) return ECANCELED;
+    const bool asked = patience.meanwhile != nullptr && *patience.meanwhile;
+    if (asked && !(*patience.meanwhile)()) return EOWNERDEAD;
     const double left_msec = (patience.until_usec - now_usec()) / 1000;
     if (left_msec <= 0) return ETIMEDOUT;
     const int msec = static_cast<int>(std::clamp(left_msec, 1.0, static_cast<double>(kAbortPollMsec)));
@@ -129,7 +131,7 @@ int receive_all(int socket, std::span<std::byte> bytes, const Patience& patience
 }
 
 int pause_for(int msec, const Patience& patience) {
-  const Patience nap{patience.abort, std::min(patience.until_usec, now_usec() + msec * 1000.0)};
+  const Patience nap{patience.abort, std::min(patience.until_usec, now_usec() + msec * 1000.0), patience.meanwhile};
   const int error = wait_for({}, nap);
   return error == ETIMEDOUT && now_usec() < patience.until_usec ? 0 : error;
 }

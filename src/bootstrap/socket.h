@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -17,10 +18,12 @@
 
 namespace talaria {
 
-// How long a call may wait: until `until_usec` of now_usec(), or until `abort` is set (noticed within 50 ms).
+// How long a call may wait: until `until_usec` of now_usec(), or until `abort` is set (noticed within 50 ms). While it
+// does, it calls `meanwhile` about as often as it looks at `abort`, and ends with EOWNERDEAD when that returns false.
 struct Patience {
   const StopFlag& abort;
   double until_usec = std::numeric_limits<double>::infinity();
+  const std::function<bool()>* meanwhile = nullptr;
 };
 
 // The longest poll() between two looks at the abort flag, which must be noticed within 100 ms.

@@ -25,13 +25,17 @@ struct UniqueId {
   static constexpr uint32_t kVersion = 1;
   static constexpr uint32_t kFromCommId = 1;  // flag: derived from NCCL_COMM_ID, the root may start later than ranks
   static constexpr uint32_t kOfRankZero = 2;  // flag: rank 0 runs the root
+  static constexpr uint32_t kStanding = 4;    // flag: rank 0 runs the root where it has listened since an earlier init
   uint64_t magic;
   uint32_t version;
   uint32_t flags;
   uint8_t secret[32];
   SocketAddress address;     // root's listening address
   int32_t process;           // that made it; for messages only
-  uint8_t reserved[128 - 52 - sizeof(SocketAddress)];
+  uint32_t keeper;           // of a standing root: its rank in the parent communicator
+  uint8_t reserved[128 - 56 - sizeof(SocketAddress)];
+
+  bool is_standing() const { return (flags & kStanding) != 0; }
 };
 static_assert(sizeof(UniqueId) == 128);
 

@@ -19,6 +19,12 @@ struct RankPlace {
   std::span<const ncclUniqueId> ids;
 };
 
+Result<UniqueId> meeting_of(const ncclUniqueId& id, const char* function) {
+  const auto meeting = std::bit_cast<UniqueId>(id);
+  if (meeting.magic == UniqueId::kMagic) return meeting;
+  return fail(Code::kInvalidArgument, "{} : commId was not made by this library's ncclGetUniqueId", function);
+}
+
 Status init_one(const char* function, ncclComm_t* comm, const RankPlace& place, const ncclConfig_t* config) {
   TRY(check_pointer(comm, function, "comm"));
   *comm = nullptr;
@@ -27,11 +33,7 @@ Status init_one(const char* function, ncclComm_t* comm, const RankPlace& place, 
     return fail(Code::kInvalidArgument, "Invalid rank requested : {}/{}", place.rank, place.nranks);
   }
   std::vector<UniqueId> meetings;
-  for (const ncclUniqueId& id : place.ids) {
-    meetings.push_back(std::bit_cast<UniqueId>(id));
-    if (meetings.back().magic == UniqueId::kMagic) continue;
-    return fail(Code::kInvalidArgument, "{} : commId was not made by this library's ncclGetUniqueId", function);
-  }
+  for (const ncclUniqueId& id : place.ids) meetings.push_back(TRY(meeting_of(id, function)));
   return init_rank(communicators_of(comm), place.nranks, std::move(meetings), place.rank, options);
 }
 
@@ -46,11 +48,10 @@ ncclResult_t answer(const char* function, ncclComm_t comm, int* out, const char*
   });
 }
 
-ncclResult_t refuse_new_communicator(const char* function, ncclComm_t* newcomm) {
-  return guarded_in_group(function, [&] {
-    if (newcomm != nullptr) *newcomm = nullptr;
-    return not_supported(function);
-  });
+// Null: as the parent was made.
+Result<std::optional<InitOptions>> own_options(const ncclConfig_t* config) {
+  if (config == nullptr) return std::optional<InitOptions>();
+  return std::optional<InitOptions>(TRY(read_init_options(config)));
 }
 
 }  // namespace
@@ -124,8 +125,16 @@ ncclResult_t pncclCommAbort(ncclComm_t comm) {
   });
 }
 
-ncclResult_t pncclCommRevoke(ncclComm_t, int) {
-  return guarded("CommRevoke", [] { return not_supported("ncclCommRevoke"); });
+ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags) {
+  return guarded("CommRevoke", [&]() -> Status {
+    if (comm == nullptr) return Status();
+    Communicator* communicator = TRY(communicator_of(comm, "CommRevoke"));
+    if (revokeFlags != NCCL_REVOKE_DEFAULT) {
+      return fail(Code::kInvalidArgument, "CommRevoke : revokeFlags is {}; expected NCCL_REVOKE_DEFAULT ({})",
+                  revokeFlags, NCCL_REVOKE_DEFAULT);
+    }
+    return revoke(*communicator);
+  });
 }
 
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config) {
@@ -133,22 +142,61 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* new
     TRY(check_pointer(newcomm, "CommSplit", "newcomm"));
     *newcomm = nullptr;
     Communicator* parent = TRY(communicator_of(comm, "CommSplit"));
-    std::optional<InitOptions> options;
-    if (config != nullptr) options = TRY(read_init_options(config));
-    return split(*parent, color, key, options, communicators_of(newcomm));
+    return split(*parent, color, key, TRY(own_options(config)), communicators_of(newcomm));
   });
 }
 
-ncclResult_t pncclCommShrink(ncclComm_t, int*, int, ncclComm_t* newcomm, ncclConfig_t*, int) {
-  return refuse_new_communicator("ncclCommShrink", newcomm);
+ncclResult_t pncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
+                             ncclConfig_t* config, int shrinkFlags) {
+  return guarded_in_group("CommShrink", [&]() -> Status {
+    TRY(check_pointer(newcomm, "CommShrink", "newcomm"));
+    *newcomm = nullptr;
+    Communicator* parent = TRY(communicator_of(comm, "CommShrink"));
+    if (shrinkFlags != NCCL_SHRINK_DEFAULT && shrinkFlags != NCCL_SHRINK_ABORT) {
+      return fail(Code::kInvalidArgument,
+                  "CommShrink : shrinkFlags is {}; expected NCCL_SHRINK_DEFAULT ({}) or NCCL_SHRINK_ABORT ({})",
+                  shrinkFlags, NCCL_SHRINK_DEFAULT, NCCL_SHRINK_ABORT);
+    }
+    if (excludeRanksCount < 1 || excludeRanksCount >= count_of(*parent)) {
+      return fail(Code::kInvalidArgument,
+                  "CommShrink : excludeRanksCount is {} of {} ranks; expected at least one, and one left",
+                  excludeRanksCount, count_of(*parent));
+    }
+    TRY(check_pointer(excludeRanksList, "CommShrink", "excludeRanksList"));
+    const Exclusion excluded{{excludeRanksList, excludeRanksList + excludeRanksCount},
+                             shrinkFlags == NCCL_SHRINK_ABORT};
+    return shrink(*parent, excluded, TRY(own_options(config)), communicators_of(newcomm));
+  });
 }
 
-ncclResult_t pncclCommGrow(ncclComm_t, int, const ncclUniqueId*, int, ncclComm_t* newcomm, ncclConfig_t*) {
-  return refuse_new_communicator("ncclCommGrow", newcomm);
+ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
+                           ncclConfig_t* config) {
+  return guarded_in_group("CommGrow", [&]() -> Status {
+    TRY(check_pointer(newcomm, "CommGrow", "newcomm"));
+    *newcomm = nullptr;
+    if (comm == nullptr) {
+      TRY(check_pointer(uniqueId, "CommGrow", "uniqueId"));
+      TRY(check_newcomer());
+      return init_one("CommGrow", newcomm, {nRanks, rank, {uniqueId, 1}}, config);
+    }
+    Communicator* parent = TRY(communicator_of(comm, "CommGrow"));
+    if (rank != -1) {
+      return fail(Code::kInvalidArgument, "CommGrow : rank is {}; ranks of the communicator that grows keep their "
+                  "place and give -1", rank);
+    }
+    std::optional<UniqueId> id;
+    if (uniqueId != nullptr) id = TRY(meeting_of(*uniqueId, "CommGrow"));
+    return grow(*parent, nRanks, id, TRY(own_options(config)), communicators_of(newcomm));
+  });
 }
 
-ncclResult_t pncclCommGetUniqueId(ncclComm_t, ncclUniqueId*) {
-  return guarded("CommGetUniqueId", [] { return not_supported("ncclCommGetUniqueId"); });
+ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId) {
+  return guarded("CommGetUniqueId", [&]() -> Status {
+    Communicator* parent = TRY(communicator_of(comm, "CommGetUniqueId"));
+    TRY(check_pointer(uniqueId, "CommGetUniqueId", "uniqueId"));
+    *uniqueId = std::bit_cast<ncclUniqueId>(TRY(growth_id(*parent)));
+    return Status();
+  });
 }
 
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError) {

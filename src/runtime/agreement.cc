@@ -13,7 +13,7 @@
 namespace talaria {
 namespace {
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint32_t kDepth = 4;
 
 template <size_t size>

@@ -44,6 +44,10 @@ Status Communicator::check(const Collective& collective) const {
   }
   if (!ready()) return fail(Code::kInvalidArgument, "comm {} is not initialized yet", static_cast<const void*>(this));
   if (finalized_) return fail(Code::kInvalidArgument, "comm {} has been finalized", static_cast<const void*>(this));
+  if (revoked_) {
+    return fail(Code::kInvalidUsage, "comm {} rank {} was revoked: it takes no more operations",
+                static_cast<const void*>(this), rank_);
+  }
   TRY(refuse_after_fault());
   TRY(refuse_while_suspended());
   if (aborted_.load()) return fail(Code::kInvalidUsage, "comm {} has been aborted", static_cast<const void*>(this));

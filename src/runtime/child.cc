@@ -1,6 +1,7 @@
 #include "runtime/child.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace talaria {
@@ -34,7 +35,50 @@ Result<UniqueId> create_child_id(const Config& config, Seat& seat) {
   return id;
 }
 
+// What a rank tells the others of a growth.
+struct Growth {
+  int32_t nranks;
+  UniqueId id;  // without its magic: unknown
+};
+
+Status check_growth(const std::vector<Growth>& all) {
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r].nranks <= static_cast<int64_t>(all.size())) {
+      return fail(Code::kInvalidArgument, "ncclCommGrow: rank {} gives nRanks {}; expected more than the {} ranks of "
+                  "the communicator that grows", r, all[r].nranks, all.size());
+    }
+    if (all[r].nranks != all[0].nranks) {
+      return fail(Code::kInvalidArgument, "ncclCommGrow: rank 0 gives nRanks {}, rank {} gives {}", all[0].nranks, r,
+                  all[r].nranks);
+    }
+  }
+  return Status();
+}
+
+bool known(const Growth& growth) { return growth.id.magic == UniqueId::kMagic; }
+
+// The one id that ranks of the parent know.
+Result<UniqueId> id_of_growth(const std::vector<Growth>& all) {
+  const auto first = std::ranges::find_if(all, known);
+  if (first == all.end()) {
+    return fail(Code::kInvalidUsage, "ncclCommGrow: no rank of the communicator has called ncclCommGetUniqueId since "
+                "it last grew");
+  }
+  const auto other = std::find_if(first + 1, all.end(), [&](const Growth& growth) {
+    return known(growth) && memcmp(&growth.id, &first->id, sizeof(UniqueId)) != 0;
+  });
+  if (other == all.end()) return first->id;
+  return fail(Code::kInvalidUsage, "ncclCommGrow: ranks {} and {} have different unique ids: only one rank calls "
+              "ncclCommGetUniqueId", first - all.begin(), other - all.begin());
+}
+
 }  // namespace
+
+// NCCL_COMM_ID is the parent's meeting point; children need others.
+Result<UniqueId> create_growth_id(Config config) {
+  config.comm_id.clear();
+  return create_unique_id(config);
+}
 
 Result<Seat> seat_by_color(OutOfBand& parent, const SplitRequest& mine, const Config& config) {
   const std::vector<SplitRequest> all = TRY(parent.all_gather_value(mine));
@@ -58,6 +102,12 @@ Result<Seat> seat_by_color(OutOfBand& parent, const SplitRequest& mine, const Co
   seat.ids = {id};
   seat.origins = members;
   return seat;
+}
+
+Result<Seat> seat_by_growth(OutOfBand& parent, const GrowRequest& mine) {
+  const auto all = TRY(parent.all_gather_value(Growth{mine.nranks, mine.id.value_or(UniqueId{})}));
+  TRY(check_growth(all));
+  return Seat{parent.rank(), static_cast<uint32_t>(mine.nranks), {TRY(id_of_growth(all))}};
 }
 
 }  // namespace talaria

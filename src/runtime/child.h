@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/config.h"
@@ -21,6 +23,9 @@ struct Seat {
   // Of a child: each of its ranks as the parent numbers it, and the meeting point, if it is here.
   std::vector<uint32_t> origins = {};
   std::shared_ptr<OwnedRoot> root = {};
+  // How long the ranks wait for each other where TALARIA_INIT_TIMEOUT does not say; 0: for ever.
+  int64_t patience_sec = 0;
+  std::function<bool()> meanwhile = {};  // what to do while they are awaited; false: in vain
 };
 
 // What one rank wants of a split.
@@ -30,7 +35,23 @@ struct SplitRequest {
   int32_t key;    // their order there; the parent's where keys are equal
 };
 
+// What a rank wants of a shrink.
+struct ShrinkRequest {
+  std::vector<uint32_t> members;  // ranks of the parent that remain, ascending
+  bool abort;                     // the parent's operations end first
+};
+
+// What a rank of the parent knows of its growth.
+struct GrowRequest {
+  int32_t nranks;               // of the child
+  std::optional<UniqueId> id;   // where the newcomers come; one rank of the parent knows
+};
+
+// A meeting point for the ranks of a growth.
+Result<UniqueId> create_growth_id(Config config);
+
 // Collective over the parent. What is wrong on one rank is an error on all, so that none waits for a child in vain.
 Result<Seat> seat_by_color(OutOfBand& parent, const SplitRequest& mine, const Config& config);
+Result<Seat> seat_by_growth(OutOfBand& parent, const GrowRequest& mine);
 
 }  // namespace talaria

@@ -1,6 +1,7 @@
 #include "runtime/communicator.h"
 
 #include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -19,7 +20,20 @@ int wish(int configured, int64_t variable) {
   return configured == InitOptions::kUnset ? 0 : configured;
 }
 
+Reunion::Doors doors_of(std::span<const RankCard> cards, const UniqueId& id) {
+  Reunion::Doors doors;
+  for (const RankCard& card : cards) doors.addresses.push_back(card.door);
+  doors.secret.assign(reinterpret_cast<const char*>(id.secret), sizeof(id.secret));
+  doors.secret += std::to_string(communicator_identity(cards));
+  return doors;
+}
+
 }  // namespace
+
+Config with_patience(Config config, const Seat& seat) {
+  if (config.init_timeout_sec <= 0) config.init_timeout_sec = seat.patience_sec;
+  return config;
+}
 
 bool blocking_of(const InitOptions& options, const Config& config) {
   return config.comm_blocking < 0 ? options.blocking != 0 : config.comm_blocking != 0;
@@ -31,81 +45,10 @@ std::unique_ptr<Communicator> Communicator::conceive(const std::optional<InitOpt
   return std::make_unique<Communicator>(device_, blocking);
 }
 
-class Communicator::Birth {
- public:
-  Birth(Communicator& parent, Communicator& child) : parent_(parent) {
-    const std::lock_guard lock(parent_.child_mutex_);
-    parent_.child_ = &child;
-    if (parent_.aborted_.load()) child.abort();
-  }
-  ~Birth() {
-    const std::lock_guard lock(parent_.child_mutex_);
-    parent_.child_ = nullptr;
-  }
-  Birth(const Birth&) = delete;
-  Birth& operator=(const Birth&) = delete;
-
- private:
-  Communicator& parent_;
-};
-
-Status Communicator::init_by_split(Communicator& parent, const SplitRequest& request,
-                                   const std::optional<InitOptions>& options) {
-  const Birth birth(parent, *this);
-  Seat seat;
-  InitOptions wanted;
-  Config config;
-  {
-    const Use use(parent);  // not longer: an abort of the parent need not wait for the child
-    OutOfBand* channel = TRY(parent.channel_for_child());
-    config = parent.resources_->config;
-    wanted = options.value_or(parent.resources_->options);
-    seat = TRY(seat_by_color(*channel, request, config));
-  }
-  if (seat.nranks == 0) return Status();
-  ParentWatch watch(parent, seat, stop_init_);
-  const Status made = init(seat, wanted, std::move(config));
-  watch.end();
-  if (!made.ok()) return explain_to_parent(watch, seat, made);
-  // Bad news that came too late concerns the parent only.
-  stop_init_.forget_reason(aborted_);
-  return made;
-}
-
-Status Communicator::explain_to_parent(const ParentWatch& parent, const Seat& seat, Status status) const {
-  constexpr double kNewsUsec = 5e5;  // the same fault has to come around the parent's ring
-  constexpr size_t kMostListed = 32;
-  const std::string text = last_error_text();
-  const bool by_peer = status.code() == Code::kRemote || status.code() == Code::kInternal;
-  if (const auto fault = parent.await_fault(by_peer && !aborted_.load() ? kNewsUsec : 0)) {
-    return fail(Code::kRemote, "ncclCommSplit: {} (the new communicator was left in this state: {})", describe(*fault),
-                text);
-  }
-  std::string origins;
-  for (uint32_t r = 0; r < seat.nranks && r < kMostListed; ++r) {
-    origins += fmt::format("{}{}", r == 0 ? "" : ", ", seat.origins[r]);
-  }
-  return fail(status.code(), "ncclCommSplit: {} (these are ranks of the new communicator, in the parent ranks {}{})",
-              text, origins, seat.nranks > kMostListed ? ", ..." : "");
-}
-
 Status Communicator::refuse_while_suspended() const {
   if (!suspended()) return Status();
   return fail(Code::kInvalidUsage, "comm {} rank {} is suspended: call ncclCommResume first",
               static_cast<const void*>(this), rank_);
-}
-
-Result<OutOfBand*> Communicator::channel_for_child() {
-  if (released() || !ready()) {
-    return fail(Code::kInvalidArgument, "comm {} is not usable", static_cast<const void*>(this));
-  }
-  TRY(refuse_after_fault());
-  TRY(refuse_while_suspended());
-  if (aborted_.load() || faulted_.load()) {
-    return fail(Code::kRemote, "comm {} rank {} {}: it makes no more communicators", static_cast<const void*>(this),
-                rank_, aborted_.load() ? "was aborted" : "gave up an operation half done");
-  }
-  return resources_->oob.get();
 }
 
 Status Communicator::init(const Seat& seat, const InitOptions& options, Config config) {
@@ -116,7 +59,7 @@ Status Communicator::init(const Seat& seat, const InitOptions& options, Config c
   resources_->config = std::move(config);
   log_set_device(device_);
   if (rank_ == 0) log_once(LogLevel::kVersion, kLogAll, fmt::format("NCCL version {}", kVersionText));
-  const Status status = part_if_failed(connect(seat.ids));
+  const Status status = part_if_failed(connect(seat));
   if (!status.ok()) {
     set_async_error(status.code());
     resources_.reset();  // who waits for this rank hears that it is gone, whenever the caller looks
@@ -144,11 +87,12 @@ Status Communicator::part_if_failed(Status status) {
   return fail(status.code(), "{}: {}", text, describe(*fault));
 }
 
-Status Communicator::connect(std::span<const UniqueId> ids) {
+Status Communicator::connect(const Seat& seat) {
   Resources& mine = *resources_;
   const Config& config = mine.config;
   const InitOptions& options = mine.options;
-  mine.oob = TRY(rendezvous(ids, rank_, nranks_, config, stop_init_));
+  mine.oob = TRY(rendezvous(seat.ids, rank_, nranks_, with_patience(config, seat),
+                              {stop_init_, seat.meanwhile}));
   mine.engine = kind() == EngineKind::kHost ? make_host_engine(config) : TRY(make_device_engine(config, device_));
   // A rank that fails still takes part, saying so or with an empty card: the others learn of it instead of waiting.
   Result<SelectionFilter> filter = parse_selection(config.algorithms, config.protocols);
@@ -161,6 +105,7 @@ Status Communicator::connect(std::span<const UniqueId> ids) {
   agreement.limits.filter = what_remains;
 
   Result<RankCard> card = mine.engine->open(rank_, agreement.layout);
+  if (card.ok()) card->door = mine.oob->address();
   const auto cards = TRY(mine.oob->all_gather_value(card.ok() ? *card : RankCard{}));
   TRY(card.status());
   for (uint32_t r = 0; r < nranks_; ++r) {
@@ -173,6 +118,8 @@ Status Communicator::connect(std::span<const UniqueId> ids) {
   agreement.limits.direct_bytes = mine.engine->direct_bytes();
   mine.planner = std::make_unique<Planner>(rank_, TRY(agree_on_selection(agreement.limits, config, *mine.oob)),
                                            agreement.rooms);
+  mine.reunion = std::make_unique<Reunion>(doors_of(cards, seat.ids[0]), *mine.oob);
+  mine.oob->set_patience(patience_usec(config));
   return Status();
 }
 
@@ -189,8 +136,8 @@ Status Communicator::run_in_background(const char* thread_name, std::function<St
 // After the barrier no rank is in an operation, nor will be before the last one has resumed.
 Status Communicator::suspend() {
   const Use use(*this);
-  OutOfBand* channel = TRY(channel_for_child());
-  TRY(channel->barrier());
+  TRY(refuse_channel());
+  TRY(resources_->oob->barrier());
   TRY(resources_->engine->give_back());
   suspended_ = true;
   return Status();
@@ -221,6 +168,10 @@ int Communicator::nvml_index() const {
 
 Status Communicator::finalize() {
   if (released()) return fail(Code::kInvalidArgument, "comm {} has been aborted", static_cast<const void*>(this));
+  if (revoked_) {
+    return fail(Code::kInvalidArgument, "comm {} has been revoked: destroy it without finalizing",
+                static_cast<const void*>(this));
+  }
   if (finalized_)
     return fail(Code::kInvalidArgument, "comm {} has already been finalized", static_cast<const void*>(this));
   finalized_ = true;
@@ -257,8 +208,9 @@ void Communicator::release() {
 
 void Communicator::let_go() {
   progress_.close();
-  // An abort may come while another thread is inside a call: that call notices and leaves. Pairs with QuickUse.
-  if (quick_ && aborted_.load()) remote_fence();
+  // An abort or a revoke may come while another thread is inside a call: that call notices and leaves. Pairs with
+  // QuickUse.
+  if (quick_ && (aborted_.load() || revoked_.load())) remote_fence();
   while (uses_.load() > 0 || in_call_.load()) std::this_thread::yield();
   if (resources_ != nullptr && resources_->oob != nullptr) resources_->oob->say_goodbye(Departure::kLeft);
   resources_.reset();
@@ -277,6 +229,22 @@ void Communicator::abort() {
   resources_->engine->abort();
 }
 
+Status Communicator::revoke() {
+  const Use use(*this);
+  const auto* self = static_cast<const void*>(this);
+  if (released() || !ready()) return fail(Code::kInvalidArgument, "CommRevoke : comm {} is not usable", self);
+  if (finalized_) return fail(Code::kInvalidArgument, "CommRevoke : comm {} has been finalized", self);
+  if (revoked_) return fail(Code::kInvalidArgument, "CommRevoke : comm {} has already been revoked", self);
+  end_operations();
+  return Status();
+}
+
+void Communicator::end_operations() {
+  if (revoked_.exchange(true)) return;
+  resources_->engine->revoke();
+  resources_->oob->say_goodbye(Departure::kRevoked);
+}
+
 void Communicator::fault(Code code) {
   faulted_.store(true, std::memory_order_release);
   set_async_error(code);
@@ -289,7 +257,7 @@ void Communicator::fault_unless_refused(Status status) {
   // A refused call has started nothing. Otherwise part of the operations may be under way: the ranks no longer count
   // alike, so none of them may go on.
   const bool refused = status.code() == Code::kInvalidUsage || status.code() == Code::kInvalidArgument;
-  if (!status.ok() && !refused) fault(status.code());
+  if (!status.ok() && !refused && !revoked_) fault(status.code());
 }
 
 Status Communicator::refuse_after_fault() const {
@@ -304,12 +272,13 @@ Status Communicator::refuse_after_fault() const {
 Code Communicator::look_for_fault() const {
   const Use use(*this);
   const Code stored = async_error_.load(std::memory_order_acquire);
-  if (stored != Code::kSuccess || !ready() || released()) return stored;
+  if (stored != Code::kSuccess || !ready() || released() || revoked_) return stored;
   const Status health = resources_->engine->health();
   if (!health.ok()) return health.code();
   resources_->oob->listen();
   const auto fault = resources_->oob->settled_fault();
-  if (!fault) return Code::kSuccess;
+  // To revoke is not to fail: this rank may be about to do it as well.
+  if (!fault || fault->how == Departure::kRevoked) return Code::kSuccess;
   // Kernels may be waiting for that rank; a CPU rank's own loop ends its waits, with more to say.
   if (kind() == EngineKind::kDevice) resources_->engine->abort();
   const Status status = fail(Code::kRemote, "comm {} rank {}: {}", static_cast<const void*>(this), rank_,

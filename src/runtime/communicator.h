@@ -2,7 +2,7 @@
 //
 // The object itself is a small shell that stays readable for ever, so that a use after destroy is an error with a name
 // instead of a crash; everything of size lives in Resources and goes at destroy. One thread at a time calls, except
-// abort and the queries.
+// what ends operations (abort, revoke, a shrink that aborts) and the queries.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,7 @@
 #include "runtime/engine.h"
 #include "runtime/progress.h"
 #include "runtime/reduce_op.h"
+#include "runtime/reunion.h"
 #include "runtime/runtime.h"
 #include "schedule/planner.h"
 
@@ -29,6 +30,8 @@ namespace talaria {
 
 class ParentWatch;
 
+// The settings with which the ranks of `seat` meet.
+Config with_patience(Config config, const Seat& seat);
 // Do the calls of a communicator made with these block?
 bool blocking_of(const InitOptions& options, const Config& config);
 
@@ -43,6 +46,13 @@ class Communicator {
   // By a split of `parent`, which every rank of that takes part in. Without `options` as the parent was made. Success
   // without being ready(): this rank wants no communicator.
   Status init_by_split(Communicator& parent, const SplitRequest& request, const std::optional<InitOptions>& options);
+  // Of the members of `request` only, which may be all that is left of `parent`.
+  Status init_by_shrink(Communicator& parent, const ShrinkRequest& request, const std::optional<InitOptions>& options);
+  // Of every rank of `parent`, in its place there, and newcomers.
+  Status init_by_growth(Communicator& parent, const GrowRequest& request, const std::optional<InitOptions>& options);
+
+  // Where newcomers come when this communicator grows next.
+  Result<UniqueId> open_for_growth();
 
   // --- operations: plans and binds `calls` (one group's, in order) into submissions for the engine.
   Result<std::vector<Submission>> bind(const std::vector<Call>& calls);
@@ -81,6 +91,9 @@ class Communicator {
   // Lets go of everything but the shell; at the end of what is in progress on another's thread. Idempotent.
   void release();
   void abort();
+  // Ends the operations in flight and starts no more; what is left are other communicators made of this one, and its
+  // end. From any thread; no fault by itself. Once, and not after finalize().
+  Status revoke();
   // An operation ended half-done: no further one may start, and waiting kernels leave.
   void fault(Code code);
 
@@ -150,17 +163,33 @@ class Communicator {
     Submission alone{};     // run_alone's, with the work of the last call
     Collective alone_call{};  // the last call
     ReduceOperators operators;
+    std::optional<UniqueId> growth_id;  // made here, for the next growth
+    std::unique_ptr<Reunion> reunion;   // asks the engine and the channel, so it goes first
   };
 
-  Status connect(std::span<const UniqueId> ids);
+  Status connect(const Seat& seat);
   Status part_if_failed(Status status);
   Status drain();
   void let_go();
   Code look_for_fault() const;
-  // The channel to the other ranks, for making a child; refuses where no operation could start. The caller holds a use.
-  Result<OutOfBand*> channel_for_child();
+  // All ranks of a parent, to agree on a child: its own channel, or one for this purpose.
+  struct Channel {
+    OutOfBand* all;
+    std::unique_ptr<OutOfBand> own;
+  };
+  // Refuses where no operation could start, but not for being revoked. The caller holds a use.
+  Result<Channel> channel_for(const Communicator& child);
+  Result<Seat> seat_among(const std::vector<uint32_t>& members);
+  // Why they could not meet, if some are seen to be gone; else `status` again.
+  Status explain_absence(const std::vector<uint32_t>& members, Status status) const;
+  // How a child is made without options of its own.
+  std::pair<InitOptions, Config> inheritance(const std::optional<InitOptions>& options) const;
+  Status refuse_children() const;
+  Status refuse_channel() const;
   // While it lives, an abort of the parent aborts the child that is being made.
   class Birth;
+  // What revoke() does, for a communicator that may be revoked already.
+  void end_operations();
   Status refuse_while_suspended() const;
   // Says why a child could not be made again, in the parent's numbers.
   Status explain_to_parent(const ParentWatch& parent, const Seat& seat, Status status) const;
@@ -182,7 +211,8 @@ class Communicator {
   std::atomic<bool> aborted_{false};  // by the user, which ends also what is being made of it
   std::atomic<bool> faulted_{false};  // an operation ended half-done
   StopFlag stop_init_;  // set by abort(), and by bad news of the parent while this child of it is being made
-  bool finalized_ = false;
+  std::atomic<bool> revoked_{false};
+  std::atomic<bool> finalized_{false};
   std::atomic<bool> suspended_{false};
   mutable std::atomic<int> uses_{0};
   mutable std::atomic<bool> in_call_{false};

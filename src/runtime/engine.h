@@ -36,6 +36,7 @@ struct RankCard {
   uint64_t core_set;           // equal where the cores are the same
   uint64_t nonce_address, nonce;  // a random number in the process's private memory and where it lies, for probes
   std::byte mailbox_handle[64];  // CUDA IPC handle, or the name of a shared-memory object
+  SocketAddress door;            // where the rank listens for as long as it is there
 };
 
 class Engine;
@@ -69,6 +70,10 @@ class Engine {
   virtual Status run(std::span<Submission* const> submissions) = 0;
   // Ends every wait of this rank, from any thread.
   virtual void abort() = 0;
+  // The same on the user's wish to go on without these operations.
+  virtual void revoke() { abort(); }
+  // Has the process of that rank ended, as far as can be seen from here? Callable from any thread.
+  virtual bool gone(uint32_t) const { return false; }
   // Has all enqueued work ended?
   virtual bool idle() { return true; }
   // Waits for enqueued work to end (finalize, destroy).

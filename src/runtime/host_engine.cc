@@ -251,7 +251,7 @@ class HostEngine::Working {
 Status HostEngine::run(std::span<Submission* const> submissions) {
   for (Submission* submission : submissions) {
     auto* engine = static_cast<HostEngine*>(submission->engine);
-    if (!engine->health().ok()) return fail(Code::kRemote, "an operation of rank {} was aborted", engine->rank_.rank);
+    if (!engine->health().ok()) return engine->refuse();
     for (Work& work : submission->works) {
       if (config_.fault == "stage" && engine->rank_.rank % 2 == 1) work.staged = 3;
       else if (work.direct && engine->direct_bytes_ > 0) engine->stage_unreachable(work);
@@ -271,7 +271,7 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
       if (!moved && engine->aborted_.load(std::memory_order_acquire)) {
         const std::string wait = engine->describe_wait();
         leave_half_done(submissions);
-        return fail(Code::kRemote, "rank {} was aborted {}", engine->rank_.rank, wait);
+        return fail(Code::kRemote, "rank {} was {} {}", engine->rank_.rank, engine->ending(), wait);
       }
     }
     if (!running) return Status();
@@ -286,6 +286,12 @@ Status HostEngine::run(std::span<Submission* const> submissions) {
     TRY(check_peers(submissions));
     TRY(check_patience(submissions, idle_since));
   }
+}
+
+// Nothing has been started.
+Status HostEngine::refuse() const {
+  return fail(revoked_.load(std::memory_order_relaxed) ? Code::kInvalidUsage : Code::kRemote,
+              "an operation of rank {} was {} before it began", rank_.rank, ending());
 }
 
 void HostEngine::stage_unreachable(Work& work) {
@@ -352,6 +358,8 @@ std::optional<Departed> HostEngine::hopeless() {
   return std::nullopt;
 }
 
+bool HostEngine::gone(uint32_t rank) const { return processes_[rank] != 0 && process_ended(processes_[rank]); }
+
 bool HostEngine::is_denied() {
   const int error = executor_.unreached().error;
   if (error == 0 || error == ESRCH || executor_.done()) {
@@ -368,7 +376,7 @@ bool HostEngine::is_denied() {
 Departure HostEngine::whereabouts(uint32_t peer) {
   const Departure heard = oob_->departure_of(peer);
   if (links_ != nullptr && links_->linked(peer)) return linked_whereabouts(peer, heard);
-  if (heard != Departure::kPresent || processes_[peer] == 0 || !process_ended(processes_[peer])) return heard;
+  if (heard != Departure::kPresent || !gone(peer)) return heard;
   if (ended_since_[peer] == 0) ended_since_[peer] = now_usec();
   return now_usec() - ended_since_[peer] < kRingUsec ? Departure::kPresent : Departure::kDied;
 }
@@ -379,7 +387,7 @@ Departure HostEngine::whereabouts(uint32_t peer) {
 Departure HostEngine::linked_whereabouts(uint32_t peer, Departure heard) {
   const bool ended = links_->ended(peer);
   if (ended && heard != Departure::kPresent) return heard;
-  const bool dead = heard == Departure::kPresent && processes_[peer] != 0 && process_ended(processes_[peer]);
+  const bool dead = heard == Departure::kPresent && gone(peer);
   if (!ended && !dead && !is_fault(heard)) return Departure::kPresent;
   if (ended_since_[peer] == 0) ended_since_[peer] = now_usec();
   if (now_usec() - ended_since_[peer] < kRingUsec) return Departure::kPresent;

@@ -26,6 +26,11 @@ class HostEngine final : public Engine {
   uint64_t direct_bytes() const override { return direct_bytes_; }
   Status run(std::span<Submission* const> submissions) override;
   void abort() override { aborted_.store(true, std::memory_order_release); }
+  void revoke() override {
+    revoked_.store(true, std::memory_order_relaxed);
+    abort();
+  }
+  bool gone(uint32_t rank) const override;
   Status drain() override { return Status(); }
   Status give_back() override;
   Status take_back() override;
@@ -42,6 +47,8 @@ class HostEngine final : public Engine {
   // The kernel has denied a peer's buffer for so long that it is not for the end of its process.
   bool is_denied();
   std::string describe_wait() const;
+  const char* ending() const { return revoked_.load(std::memory_order_relaxed) ? "revoked" : "aborted"; }
+  Status refuse() const;
   Result<SharedMemory> make_mailbox(size_t bytes) const;
   std::vector<std::span<std::byte>> idle_slots();
   Result<bool> map_peer(const RankCard& mine, const RankCard& peer, PeerHandle& handle);
@@ -76,6 +83,7 @@ class HostEngine final : public Engine {
   uint64_t nonce_ = 0;
   bool crowded_ = false;  // more ranks of this communicator on this host than cores for them
   std::atomic<bool> aborted_{false};
+  std::atomic<bool> revoked_{false};  // written before aborted_
 };
 
 }  // namespace talaria

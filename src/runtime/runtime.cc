@@ -53,6 +53,35 @@ Status grouped(Action action) {
   return status.ok() ? ended : status;
 }
 
+Status refuse_gpu_ranks(const char* function, const Communicator& comm, const char* what) {
+  if (comm.kind() == EngineKind::kHost) return Status();
+  return fail(Code::kInvalidUsage, "{}: communicators of GPU ranks cannot {} yet", function, what);
+}
+
+// The ranks of `parent` that are not excluded.
+Result<std::vector<uint32_t>> remaining_ranks(const Communicator& parent, const std::vector<int>& excluded) {
+  constexpr const char* kList = "CommShrink : excludeRanksList";
+  const auto own = static_cast<int>(parent.rank()), nranks = static_cast<int>(parent.nranks());
+  for (size_t i = 0; i < excluded.size(); ++i) {
+    if (excluded[i] < 0 || excluded[i] >= nranks) {
+      return fail(Code::kInvalidArgument, "{}[{}] is {} (it should be in the 0..{} range)", kList, i, excluded[i],
+                  nranks - 1);
+    }
+    if (excluded[i] == own) {
+      return fail(Code::kInvalidArgument, "{}[{}] is {}, the caller: only ranks that remain call", kList, i, own);
+    }
+    if (i > 0 && excluded[i] <= excluded[i - 1]) {
+      return fail(Code::kInvalidArgument, "{}[{}] is {} after {}: expected each rank once, in ascending order", kList,
+                  i, excluded[i], excluded[i - 1]);
+    }
+  }
+  std::vector<uint32_t> members;
+  for (int rank = 0; rank < nranks; ++rank) {
+    if (!std::ranges::binary_search(excluded, rank)) members.push_back(static_cast<uint32_t>(rank));
+  }
+  return members;
+}
+
 Result<ReduceOperators*> operators_of(Communicator& comm) {
   ReduceOperators* operators = comm.operators();
   if (operators != nullptr) return operators;
@@ -92,9 +121,7 @@ Status init_all(Communicator** out, int ndev, const int* devices) {
 
 Status split(Communicator& parent, int color, int key, const std::optional<InitOptions>& options, Communicator** out) {
   *out = nullptr;
-  if (parent.kind() == EngineKind::kDevice) {
-    return fail(Code::kInvalidUsage, "ncclCommSplit: communicators of GPU ranks cannot be split yet");
-  }
+  TRY(refuse_gpu_ranks("ncclCommSplit", parent, "be split"));
   return grouped([&](Group& group) -> Status {
     return group.add({out, parent.conceive(options),
                       [=, &parent](Communicator& comm) { return comm.init_by_split(parent, {color, key}, options); },
@@ -104,9 +131,7 @@ Status split(Communicator& parent, int color, int key, const std::optional<InitO
 
 Status suspend(Communicator& comm) {
   return grouped([&](Group& group) -> Status {
-    if (comm.kind() == EngineKind::kDevice) {
-      return fail(Code::kInvalidUsage, "ncclCommSuspend: communicators of GPU ranks cannot be suspended yet");
-    }
+    TRY(refuse_gpu_ranks("ncclCommSuspend", comm, "be suspended"));
     if (comm.suspended()) return fail(Code::kInvalidUsage, "ncclCommSuspend: comm {} is suspended already",
                                       static_cast<const void*>(&comm));
     return group.add({nullptr, nullptr, [](Communicator& self) { return self.suspend(); }, &comm, false});
@@ -121,7 +146,45 @@ Status resume(Communicator& comm) {
   });
 }
 
+Status shrink(Communicator& parent, const Exclusion& excluded, const std::optional<InitOptions>& options,
+              Communicator** out) {
+  *out = nullptr;
+  TRY(refuse_gpu_ranks("ncclCommShrink", parent, "shrink"));
+  const ShrinkRequest request{TRY(remaining_ranks(parent, excluded.ranks)), excluded.abort};
+  return grouped([&](Group& group) -> Status {
+    return group.add({out, parent.conceive(options),
+                      [=, &parent](Communicator& comm) { return comm.init_by_shrink(parent, request, options); },
+                      &parent});
+  });
+}
+
+Result<UniqueId> growth_id(Communicator& parent) {
+  TRY(refuse_gpu_ranks("ncclCommGetUniqueId", parent, "grow"));
+  return parent.open_for_growth();
+}
+
+Status grow(Communicator& parent, int nranks, const std::optional<UniqueId>& id,
+            const std::optional<InitOptions>& options, Communicator** out) {
+  *out = nullptr;
+  TRY(refuse_gpu_ranks("ncclCommGrow", parent, "grow"));
+  return grouped([&](Group& group) -> Status {
+    return group.add({out, parent.conceive(options),
+                      [=, &parent](Communicator& comm) { return comm.init_by_growth(parent, {nranks, id}, options); },
+                      &parent});
+  });
+}
+
+Status check_newcomer() {
+  if (visible_devices(read_config()) == 0) return Status();
+  return fail(Code::kInvalidUsage, "ncclCommGrow: communicators of GPU ranks cannot grow yet");
+}
+
 Status finalize(Communicator& comm) { return comm.finalize(); }
+
+Status revoke(Communicator& comm) {
+  TRY(refuse_gpu_ranks("ncclCommRevoke", comm, "be revoked"));
+  return comm.revoke();
+}
 
 Status destroy(Communicator* comm) {
   const Status drained = comm->settle();

@@ -46,11 +46,27 @@ Status init_all(Communicator** out, int ndev, const int* devices);
 // `options` the child is made as the parent was. In the background where the parent is non-blocking, which is then in
 // progress as well, and hears of a failure.
 Status split(Communicator& parent, int color, int key, const std::optional<InitOptions>& options, Communicator** out);
+// Of the ranks that are not in `excluded` (ascending), which all call alike; the others need not be alive. With `abort`
+// `parent` is revoked first.
+struct Exclusion {
+  std::vector<int> ranks;
+  bool abort;
+};
+Status shrink(Communicator& parent, const Exclusion& excluded, const std::optional<InitOptions>& options,
+              Communicator** out);
+// Of all ranks of `parent`, in their places, and of newcomers, who come by the id. One rank of `parent` makes the id
+// with growth_id(), once for each growth; it need not give it.
+Result<UniqueId> growth_id(Communicator& parent);
+Status grow(Communicator& parent, int nranks, const std::optional<UniqueId>& id,
+            const std::optional<InitOptions>& options, Communicator** out);
+Status check_newcomer();  // before a newcomer's init_rank(): may this process have some?
 // Collective, in a group or alone, in the background where the communicator is non-blocking. Between the two it carries
 // out no operation, and memory that only operations need is the system's. kInvalidUsage out of order.
 Status suspend(Communicator& comm);
 Status resume(Communicator& comm);
 Status finalize(Communicator& comm);
+// Ends the operations in flight, from any thread; what is left of `comm` is its end, and to make others of it.
+Status revoke(Communicator& comm);
 Status destroy(Communicator* comm);  // frees it, after what is in progress
 // Frees it; callable from any thread while other calls are in flight or something is in progress, which it ends.
 Status abort(Communicator* comm);

@@ -1,46 +1,15 @@
 // ncclCommSplit on CPU ranks that are threads of this process.
 #include <cstring>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "api/host_ranks.h"
+#include "api/children.h"
 
 namespace talaria::test {
 namespace {
 
 using SplitApi = HostRanks;
-
-ncclComm_t not_null() { return reinterpret_cast<ncclComm_t>(0x10); }
-
-// Runs `body` for every rank of the clique, each on a thread of its own.
-void on_every_rank(const Clique& clique, const std::function<void(int rank, ncclComm_t comm)>& body) {
-  std::vector<std::thread> threads;
-  for (int r = 0; r < clique.size(); ++r) threads.emplace_back([&, r] { body(r, clique[r]); });
-  for (std::thread& thread : threads) thread.join();
-}
-
-struct Place {
-  int rank = -1, count = -1;
-  bool operator==(const Place&) const = default;
-};
-
-std::ostream& operator<<(std::ostream& out, const Place& place) { return out << place.rank << " of " << place.count; }
-
-Place place_in(ncclComm_t comm) {
-  Place place;
-  EXPECT_EQ(ncclCommUserRank(comm, &place.rank), ncclSuccess);
-  EXPECT_EQ(ncclCommCount(comm, &place.count), ncclSuccess);
-  return place;
-}
-
-// The sum of what the ranks give.
-int sum_over(ncclComm_t comm, int mine) {
-  int sum = -1;
-  EXPECT_EQ(ncclAllReduce(&mine, &sum, 1, ncclInt32, ncclSum, comm, nullptr), ncclSuccess) << ncclGetLastError(nullptr);
-  return sum;
-}
 
 TEST_F(SplitApi, RanksOfOneColorFormACommunicator) {
   Clique clique(5);

@@ -83,7 +83,8 @@ Status Communicator::part_if_failed(Status status) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   const auto fault = oob->fault();
-  if (!fault || fault->rank == rank_ || text.find(describe(*fault)) != std::string::npos) return status;
+  if (status.code() != Code::kRemote || !fault || fault->rank == rank_) return status;
+  if (text.find(describe(*fault)) != std::string::npos) return status;
   return fail(status.code(), "{}: {}", text, describe(*fault));
 }
 

@@ -39,7 +39,7 @@ size_t resident_mailboxes() {
   bool ours = false;
   size_t total = 0;
   while (std::getline(maps, line)) {
-    if (line.find("talaria-") != std::string::npos) ours = true;
+    if (line.find("/talaria.") != std::string::npos) ours = true;
     else if (ours && line.starts_with("Rss:")) total += std::stoul(line.substr(4));
     else if (line.starts_with("VmFlags:")) ours = false;
   }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,6 +30,8 @@ struct Belongings {
 
   Belongings() {
     namespace fs = std::filesystem;
+    static std::mutex mutex;  // a look opens descriptors itself
+    const std::lock_guard lock(mutex);
     long size = 0, pages = 0;
     std::ifstream("/proc/self/statm") >> size >> pages;
     resident_bytes = pages * sysconf(_SC_PAGESIZE);

@@ -200,10 +200,9 @@ void pncclResetDebugInitInternal(void);
 ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId);
 ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId);
 
-/* Joins the communicator of `commId` as `rank` of `nranks`, 0 <= rank < nranks, on the current CUDA device. Returns
- * when all ranks have joined; inside a group, *comm is written by ncclGroupEnd. *comm is NULL after a failure.
- * With config->blocking = 0 it returns ncclInProgress and a *comm to be polled; that is to be aborted if it fails.
- * `config` may be NULL, and may come from any release since 2.14. */
+/* Joins the communicator of `commId` as `rank` of `nranks`, from 0, on the current CUDA device. Returns when all have
+ * joined, in a group from ncclGroupEnd; *comm is NULL after a failure. With config->blocking = 0 it returns
+ * ncclInProgress and a *comm to poll, and to abort if it fails. `config` may be NULL or of any release since 2.14. */
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank, ncclConfig_t* config);
@@ -229,7 +228,6 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
-
 /* Ends pending operations without freeing; `revokeFlags` is 0. */
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
 ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags);
@@ -244,8 +242,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeR
 ncclResult_t pncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount, ncclComm_t* newcomm,
                              ncclConfig_t* config, int shrinkFlags);
 
-/* Since 2.29: an id for joining an existing communicator, and the growth itself. Members pass rank -1 and no id,
- * newcomers pass no communicator. */
+/* Since 2.29: an id for joining a communicator. In the growth members pass rank -1 and no id, newcomers no comm. */
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId);
 ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId);
 ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
@@ -253,8 +250,7 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqu
 ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank, ncclComm_t* newcomm,
                            ncclConfig_t* config);
 
-/* ncclInProgress while a non-blocking call goes on, and no other than this, abort and destroy is allowed; then what
- * went wrong since creation, ncclSuccess if nothing. Callable from any thread. */
+/* ncclInProgress while a non-blocking call goes on: only this, abort and destroy are allowed. Then what went wrong. */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 
@@ -266,8 +262,7 @@ ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int* device);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
 ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* rank);
 
-/* Since 2.29: properties (the caller's struct says its size and version); giving memory back for a while, by all ranks
- * together and with flags NCCL_SUSPEND_MEM, when no operation is outstanding; counters. */
+/* Since 2.29: properties (the struct says its size); giving memory back, by all ranks, when nothing is outstanding. */
 ncclResult_t ncclCommQueryProperties(ncclComm_t comm, struct ncclCommProperties* props);
 ncclResult_t pncclCommQueryProperties(ncclComm_t comm, struct ncclCommProperties* props);
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);

@@ -43,18 +43,22 @@ class Communicator::Birth {
 };
 
 // The parent is in use no longer than needed, so that its abort need not wait for the child.
+Result<std::pair<Seat, Communicator::Settings>> Communicator::meet_for(const Communicator& child,
+                                                                       const std::optional<InitOptions>& options,
+                                                                       const SeatBy& seat_by) {
+  const Use use(*this);
+  const Channel channel = TRY(channel_for(child));
+  Settings settings = inheritance(options);
+  Seat seat = TRY(seat_by(*channel.all, settings.second));
+  return std::pair(std::move(seat), std::move(settings));
+}
 
 Status Communicator::init_by_split(Communicator& parent, const SplitRequest& request,
                                    const std::optional<InitOptions>& options) {
   const Birth birth(parent, *this);
-  Seat seat;
-  std::pair<InitOptions, Config> settings;
-  {
-    const Use use(parent);
-    const Channel channel = TRY(parent.channel_for(*this));
-    settings = parent.inheritance(options);
-    seat = TRY(seat_by_color(*channel.all, request, settings.second));
-  }
+  auto [seat, settings] = TRY(parent.meet_for(*this, options, [&](OutOfBand& all, const Config& config) {
+    return seat_by_color(all, request, config);
+  }));
   if (seat.nranks == 0) return Status();
   // What a revoked parent hears is no news.
   if (parent.revoked_.load()) return init(seat, settings.first, std::move(settings.second));
@@ -98,15 +102,10 @@ Status Communicator::init_by_shrink(Communicator& parent, const ShrinkRequest& r
 Status Communicator::init_by_growth(Communicator& parent, const GrowRequest& request,
                                     const std::optional<InitOptions>& options) {
   const Birth birth(parent, *this);
-  Seat seat;
-  std::pair<InitOptions, Config> settings;
-  {
-    const Use use(parent);
-    const Channel channel = TRY(parent.channel_for(*this));
-    settings = parent.inheritance(options);
+  auto [seat, settings] = TRY(parent.meet_for(*this, options, [&](OutOfBand& all, const Config&) {
     const auto made_here = std::exchange(parent.resources_->growth_id, std::nullopt);
-    seat = TRY(seat_by_growth(*channel.all, {request.nranks, request.id ? request.id : made_here}));
-  }
+    return seat_by_growth(all, {request.nranks, request.id ? request.id : made_here});
+  }));
   return init(seat, settings.first, std::move(settings.second));
 }
 
@@ -119,7 +118,8 @@ Result<UniqueId> Communicator::open_for_growth() {
 
 Status Communicator::refuse_children() const {
   if (released() || !ready()) {
-    return fail(Code::kInvalidArgument, "comm {} is not usable", static_cast<const void*>(this));
+    return fail(Code::kInvalidArgument, "comm {} rank {} {}: it makes no other communicators",
+                static_cast<const void*>(this), rank_, released() ? "has been destroyed" : "is not initialized");
   }
   if (!aborted_.load()) return Status();
   return fail(Code::kRemote, "comm {} rank {} was aborted: it makes no more communicators",
@@ -127,19 +127,18 @@ Status Communicator::refuse_children() const {
 }
 
 Result<Communicator::Channel> Communicator::channel_for(const Communicator& child) {
+  if (!revoked_.load()) {
+    TRY(refuse_channel());
+    return Channel{resources_->oob.get(), nullptr};
+  }
   TRY(refuse_children());
   TRY(refuse_while_suspended());
-  if (revoked_.load()) {
-    std::vector<uint32_t> everyone(nranks_);
-    std::iota(everyone.begin(), everyone.end(), 0);
-    const Seat seat = TRY(seat_among(everyone));
-    std::unique_ptr<OutOfBand> own =
-        TRY(rendezvous(seat.ids, rank_, nranks_, with_patience(resources_->config, seat),
-                       {child.stop_init_, seat.meanwhile}));
-    return Channel{own.get(), std::move(own)};
-  }
-  TRY(refuse_channel());
-  return Channel{resources_->oob.get(), nullptr};
+  std::vector<uint32_t> everyone(nranks_);
+  std::iota(everyone.begin(), everyone.end(), 0);
+  const Seat seat = TRY(seat_among(everyone));
+  std::unique_ptr<OutOfBand> own = TRY(rendezvous(seat.ids, rank_, nranks_, with_patience(resources_->config, seat),
+                                                  {child.stop_init_, seat.meanwhile}));
+  return Channel{own.get(), std::move(own)};
 }
 
 Status Communicator::refuse_channel() const {
@@ -171,7 +170,7 @@ Status Communicator::explain_absence(const std::vector<uint32_t>& members, Statu
   return fail(status.code(), "ncclCommShrink: of the ranks of the parent communicator that should remain:{}", text);
 }
 
-std::pair<InitOptions, Config> Communicator::inheritance(const std::optional<InitOptions>& options) const {
+Communicator::Settings Communicator::inheritance(const std::optional<InitOptions>& options) const {
   return {options.value_or(resources_->options), resources_->config};
 }
 

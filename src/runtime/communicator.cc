@@ -9,7 +9,6 @@
 #include "base/os.h"
 #include "base/version.h"
 #include "runtime/agreement.h"
-#include "runtime/parent_watch.h"
 #include "runtime/rank_cards.h"
 
 namespace talaria {
@@ -71,20 +70,20 @@ Status Communicator::init(const Seat& seat, const InitOptions& options, Config c
   return Status();
 }
 
-// The ranks that still take part shall hear who is gone, rather than see this one go; and so shall our user. Without a
-// word where all ranks come to this verdict: that would keep the others from it.
+// The ranks that still take part shall hear who is gone, rather than see this one go; and so shall our user. Not where
+// the status comes of no loss: all ranks may come to the same verdict, and the news that some have left by it would
+// overtake it at the others.
 Status Communicator::part_if_failed(Status status) {
   OutOfBand* oob = resources_->oob.get();
-  if (status.ok() || oob == nullptr) return status;
+  if (status.code() != Code::kRemote || oob == nullptr) return status;
   constexpr double kNewsUsec = 2e5;
   const std::string text = last_error_text();
-  const double until = now_usec() + (status.code() == Code::kRemote ? kNewsUsec : 0);
+  const double until = now_usec() + kNewsUsec;
   for (oob->listen(); !oob->fault() && now_usec() < until && !stop_init_.stopped(); oob->listen()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   const auto fault = oob->fault();
-  if (status.code() != Code::kRemote || !fault || fault->rank == rank_) return status;
-  if (text.find(describe(*fault)) != std::string::npos) return status;
+  if (!fault || fault->rank == rank_ || text.find(describe(*fault)) != std::string::npos) return status;
   return fail(status.code(), "{}: {}", text, describe(*fault));
 }
 

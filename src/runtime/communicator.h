@@ -183,7 +183,12 @@ class Communicator {
   // Why they could not meet, if some are seen to be gone; else `status` again.
   Status explain_absence(const std::vector<uint32_t>& members, Status status) const;
   // How a child is made without options of its own.
-  std::pair<InitOptions, Config> inheritance(const std::optional<InitOptions>& options) const;
+  using Settings = std::pair<InitOptions, Config>;
+  Settings inheritance(const std::optional<InitOptions>& options) const;
+  // For a split or a growth: the rank's seat in the child, as `seat_by` finds over the channel to all.
+  using SeatBy = std::function<Result<Seat>(OutOfBand& all, const Config& config)>;
+  Result<std::pair<Seat, Settings>> meet_for(const Communicator& child, const std::optional<InitOptions>& options,
+                                             const SeatBy& seat_by);
   Status refuse_children() const;
   Status refuse_channel() const;
   // While it lives, an abort of the parent aborts the child that is being made.

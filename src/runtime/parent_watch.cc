@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "base/os.h"
-#include "runtime/communicator.h"
 #include "base/quiet_thread.h"
+#include "runtime/communicator.h"
 
 namespace talaria {
 namespace {

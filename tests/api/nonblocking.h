@@ -1,18 +1,16 @@
 // Non-blocking communicators, and how their callers poll.
 #pragma once
 
-#include <sys/mman.h>
 
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "api/host_ranks.h"
+#include "support/ids.h"
 #include "support/processes.h"
 
 namespace talaria::test {
@@ -65,22 +63,11 @@ inline ncclResult_t start_init(ncclComm_t* comm, int nranks, const ncclUniqueId&
 // while a thread of the library runs.
 template <typename Member>
 void run_process_inits(int nranks, Member member) {
-  struct Shared {
-    std::atomic<bool> ready{false};
-    ncclUniqueId id;
-  };
-  void* page = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(page, MAP_FAILED);
-  auto* shared = new (page) Shared;
+  Handover<ncclUniqueId> id;
   const std::vector<int> exits = run_processes(nranks, [&](int rank) {
-    if (rank == 0) {
-      shared->id = new_id();
-      shared->ready = true;
-    }
-    while (!shared->ready) std::this_thread::yield();
-    return member(shared->id, rank) ? 0 : 1;
+    if (rank == 0) id.give(new_id());
+    return member(id.take(), rank) ? 0 : 1;
   });
-  munmap(page, sizeof(Shared));
   EXPECT_EQ(exits, std::vector<int>(static_cast<size_t>(nranks), 0));
 }
 

@@ -2,12 +2,10 @@
 // integers, which every order of reducing gets exactly. Between guard bytes, at odd addresses and counts.
 #include <gtest/gtest.h>
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -20,6 +18,7 @@
 
 #include "api/host_ranks.h"
 #include "api/variable.h"
+#include "support/ids.h"
 #include "support/processes.h"
 #include "support/threads.h"
 
@@ -246,11 +245,6 @@ std::string run_rank(int rank, int nranks, const ncclUniqueId& id, const std::ve
 
 enum class Ranks { kThreads, kProcesses, kTcp };
 
-struct SharedId {
-  std::atomic<bool> ready{false};
-  ncclUniqueId id;
-};
-
 class Product : public testing::TestWithParam<std::tuple<int, Ranks>> {
  protected:
   void SetUp() override { setenv("TALARIA_DEVICE", "host", 1); }
@@ -265,21 +259,18 @@ void run_as_threads(int nranks, const std::vector<Case>& cases) {
 }
 
 void run_as_processes(int nranks, const std::vector<Case>& cases) {
-  void* page = mmap(nullptr, sizeof(SharedId), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(page, MAP_FAILED);
-  auto* shared = new (page) SharedId;
+  Handover<ncclUniqueId> id;
   const std::vector<int> exits = run_processes(nranks, [&](int rank) {
     alarm(kHangSeconds);
     if (rank == 0) {
-      if (ncclGetUniqueId(&shared->id) != ncclSuccess) return 2;
-      shared->ready = true;
+      ncclUniqueId made;
+      if (ncclGetUniqueId(&made) != ncclSuccess) return 2;
+      id.give(made);
     }
-    while (!shared->ready) std::this_thread::yield();
-    const std::string wrong = run_rank(rank, nranks, shared->id, cases);
+    const std::string wrong = run_rank(rank, nranks, id.take(), cases);
     if (!wrong.empty()) fprintf(stderr, "%s\n", wrong.c_str());
     return wrong.empty() ? 0 : 1;
   });
-  munmap(page, sizeof(SharedId));
   EXPECT_EQ(exits, std::vector<int>(static_cast<size_t>(nranks), 0));
 }
 

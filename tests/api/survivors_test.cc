@@ -1,12 +1,10 @@
 // Communicators made of what is left of others, and of newcomers. Ranks are processes of this host.
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <new>
 #include <numeric>
 #include <string>
 #include <thread>
@@ -14,6 +12,7 @@
 
 #include "api/host_ranks.h"
 #include "support/processes.h"
+#include "support/shared.h"
 
 namespace talaria::test {
 namespace {
@@ -30,14 +29,6 @@ struct Board {
 
 class Trial {
  public:
-  Trial() {
-    void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EXPECT_NE(memory, MAP_FAILED);
-    board_ = new (memory) Board;
-  }
-  ~Trial() { munmap(board_, sizeof(Board)); }
-  Trial(const Trial&) = delete;
-  Trial& operator=(const Trial&) = delete;
   Board& board() { return *board_; }
 
   // The exit value of each process; member(rank) returns 0 if all is well.
@@ -59,7 +50,7 @@ class Trial {
   }
 
  private:
-  Board* board_;
+  Shared<Board> board_;
 };
 
 int complain(const std::string& what) {

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <new>
 #include <random>
 #include <string_view>
 #include <thread>
@@ -18,6 +16,7 @@
 #include "faults/clock.h"
 #include "support/ids.h"
 #include "support/processes.h"
+#include "support/shared.h"
 
 namespace talaria::test {
 namespace {
@@ -27,12 +26,7 @@ constexpr double kGiveUpUsec = 12e6;  // for a trial to come as far as its fault
 // One process makes ids; or rank 0 does. The other processes hold nothing of this one's.
 class Trial {
  public:
-  explicit Trial(const TrialPlan& plan) : plan_(plan) {
-    board_ = new (mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Board;
-  }
-  Trial(const Trial&) = delete;
-  Trial& operator=(const Trial&) = delete;
-  ~Trial() { munmap(board_, sizeof(Board)); }
+  explicit Trial(const TrialPlan& plan) : plan_(plan) {}
 
   Outcome run() {
     if (!plan_.rank0_makes_id) ids_ = std::make_unique<ForkedIds<ncclUniqueId>>(1, make_id);
@@ -185,7 +179,7 @@ class Trial {
   }
 
   const TrialPlan& plan_;
-  Board* board_;
+  Shared<Board> board_;
   static ncclUniqueId make_id() {
     ncclUniqueId id{};
     (void)ncclGetUniqueId(&id);
@@ -213,8 +207,7 @@ const char* name_of(Phase phase) {
 }
 
 Abilities find_abilities() {
-  void* memory = mmap(nullptr, sizeof(Abilities), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  auto* found = new (memory) Abilities{};
+  const Shared<Abilities> found;
   wait_for_exit(fork_rank([&] {
     setenv("TALARIA_DEVICE", "host", 1);
     ncclComm_t comms[1] = {}, child = nullptr;
@@ -229,9 +222,7 @@ Abilities find_abilities() {
     found->shrink = strstr(ncclGetLastError(nullptr), "not supported") == nullptr;
     return 0;
   }));
-  const Abilities copy = *found;
-  munmap(memory, sizeof(Abilities));
-  return copy;
+  return *found;
 }
 
 void make_communicator() {

@@ -1,6 +1,5 @@
 // A million calls, and hundreds of communicators one after the other: memory, threads and descriptors stay as they are.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -17,6 +16,7 @@
 
 #include "nccl.h"
 #include "support/processes.h"
+#include "support/shared.h"
 #include "support/threads.h"
 
 namespace talaria::test {
@@ -82,7 +82,7 @@ using Body = std::function<void(int rank, Board& board)>;
 
 // In two processes, or in two threads of one. No process of ours holds anything before.
 void run_ranks_apart(bool processes, const char* shm_disable, const Body& body) {
-  auto* board = new (mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Board;
+  const Shared<Board> board;
   const auto exits = run_processes(processes ? kRanks : 1, [&](int rank) {
     setenv("TALARIA_DEVICE", "host", 1);
     setenv("NCCL_SHM_DISABLE", shm_disable, 1);
@@ -91,7 +91,6 @@ void run_ranks_apart(bool processes, const char* shm_disable, const Body& body) 
     return testing::Test::HasFailure() ? 1 : 0;
   });
   for (const int exit : exits) EXPECT_EQ(exit, 0);
-  munmap(board, sizeof(Board));
 }
 
 void call_a_million_times(int rank, Board& board) {

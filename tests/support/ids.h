@@ -3,14 +3,13 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/mman.h>
 
 #include <atomic>
-#include <new>
 #include <thread>
 #include <vector>
 
 #include "support/processes.h"
+#include "support/shared.h"
 
 namespace talaria::test {
 
@@ -18,14 +17,6 @@ namespace talaria::test {
 template <typename T>
 class Handover {
  public:
-  Handover() {
-    void* page = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    shared_ = new (page) Shared;
-  }
-  Handover(const Handover&) = delete;
-  Handover& operator=(const Handover&) = delete;
-  ~Handover() { munmap(shared_, sizeof(Shared)); }
-
   void give(const T& value) {
     shared_->value = value;
     shared_->given.store(true, std::memory_order_release);
@@ -37,11 +28,11 @@ class Handover {
   }
 
  private:
-  struct Shared {
+  struct Slot {
     std::atomic<bool> given{false};
     T value{};
   };
-  Shared* shared_;
+  Shared<Slot> shared_;
 };
 
 // `make()` gives one; the process that made them lives as long as this object.

@@ -15,6 +15,7 @@
 
 #include "base/os.h"
 #include "host_ranks.h"
+#include "support/shared.h"
 #include "transport/cross_memory.h"
 
 namespace talaria {
@@ -36,14 +37,6 @@ struct Board {
 
 class Trial {
  public:
-  Trial() {
-    void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EXPECT_NE(memory, MAP_FAILED);
-    board_ = new (memory) Board;
-  }
-  ~Trial() { munmap(board_, sizeof(Board)); }
-  Trial(const Trial&) = delete;
-  Trial& operator=(const Trial&) = delete;
   Board& board() { return *board_; }
 
   // member(comm, rank) runs in a process per rank, which exits with 0 if it returns true. It owns the communicator.
@@ -77,7 +70,7 @@ class Trial {
   }
 
  private:
-  Board* board_;
+  test::Shared<Board> board_;
   std::vector<pid_t> children_;
 };
 

@@ -2,18 +2,16 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <functional>
-#include <new>
 #include <string>
 #include <thread>
 
 #include "base/config.h"
 #include "bootstrap/unique_id.h"
 #include "runtime/runtime.h"
+#include "support/ids.h"
 #include "support/processes.h"
 #include "support/threads.h"
 
@@ -52,29 +50,16 @@ inline void run_thread_ranks(int nranks, const Body& body) {
     EXPECT_TRUE(good[static_cast<size_t>(rank)]) << "rank " << rank << ": " << last_error_text();
 }
 
-// The id is made by rank 0's process and handed over in shared memory: nothing is forked while a thread of the library
-// runs, which the sanitizers' allocators do not survive.
-struct SharedId {
-  std::atomic<bool> ready{false};
-  UniqueId id;
-};
-
-// Runs member(rank, id) in n processes, which all must return true.
+// Runs member(rank, id) in n processes, which all must return true. The id is made by rank 0's process: nothing is
+// forked while a thread of the library runs, which the sanitizers' allocators do not survive.
 template <typename Member>
 void run_process_inits(int nranks, Member member) {
-  void* page = mmap(nullptr, sizeof(SharedId), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(page, MAP_FAILED);
-  auto* shared = new (page) SharedId;
+  Handover<UniqueId> id;
   const std::vector<int> exits = run_processes(nranks, [&](int rank) {
-    if (rank == 0) {
-      shared->id = make_id();
-      shared->ready = true;
-    }
+    if (rank == 0) id.give(make_id());
     setenv("TALARIA_DEVICE", "host", 1);
-    while (!shared->ready) std::this_thread::yield();
-    return member(rank, shared->id) ? 0 : 1;
+    return member(rank, id.take()) ? 0 : 1;
   });
-  munmap(page, sizeof(SharedId));
   for (int rank = 0; rank < nranks; ++rank) EXPECT_EQ(exits[static_cast<size_t>(rank)], 0) << "rank " << rank;
 }
 

@@ -5,7 +5,6 @@
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -21,6 +20,7 @@
 
 #include "base/os.h"
 #include "host_ranks.h"
+#include "support/shared.h"
 
 namespace talaria {
 namespace {
@@ -37,13 +37,6 @@ struct Board {
 
 class Hosts : public testing::Test {
  protected:
-  Hosts() {
-    void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    EXPECT_NE(memory, MAP_FAILED);
-    board_ = new (memory) Board;
-  }
-  ~Hosts() override { munmap(board_, sizeof(Board)); }
-
   // prepare(rank) in each process, then the communicator is made, then body(comm, rank). The exit values.
   using Prepare = std::function<void(int)>;
   std::vector<int> run(int nranks, const Prepare& prepare, const test::Body& body) {
@@ -63,7 +56,7 @@ class Hosts : public testing::Test {
   }
   std::string text(int rank) const { return board_->texts[rank]; }
 
-  Board* board_;
+  test::Shared<Board> board_;
 };
 
 // All-reduce, and a group in which everybody sends to everybody, of sizes around and beyond the inbox.
